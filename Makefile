@@ -1,0 +1,97 @@
+# tilelab: `make run` reproduces the depth-scaling study on the best device of this machine,
+# `make check` runs every test that needs no GPU. Both install what is missing first.
+#
+#   make                build/tilelab (static host) and build/tilelab_core.so (module for stock Lua)
+#   make CUDA=0         the same without compiling any .cu (the default where there is no nvcc)
+#   make SANITIZE=1     ASan and UBSan, into build/sanitize
+#   make lint           luacheck and cppcheck, where they are installed
+#   make clean
+
+CUDA_HOME ?= $(or $(patsubst %/bin/nvcc,%,$(shell command -v nvcc 2>/dev/null)),/usr/local/cuda)
+CUDA      ?= $(if $(wildcard $(CUDA_HOME)/bin/nvcc),1,0)
+SANITIZE  ?= 0
+WERROR    ?= $(if $(CI),1,0)
+BUILD     ?= build$(if $(filter 1,$(SANITIZE)),/sanitize)
+
+CC        = gcc
+NVCC      = $(CUDA_HOME)/bin/nvcc
+LUA_CFLAGS = -I/usr/include/lua5.4
+LUA_LIB   = $(firstword $(wildcard /usr/lib/*/liblua5.4.a) -llua5.4)
+GOMP_LIB  = $(shell $(CC) -print-file-name=libgomp.a)
+
+# No contraction into FMA: with vectors only across independent outputs, the CPU kernels then give
+# the same bits on every machine.
+CFLAGS   = -std=c11 -O3 -g -ffp-contract=off -fno-math-errno -fPIC -fvisibility=hidden -fopenmp \
+           -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion $(if $(filter 1,$(WERROR)),-Werror)
+CPPFLAGS = -D_GNU_SOURCE -DTL_CUDA=$(CUDA) -I. -I$(BUILD) $(LUA_CFLAGS)
+ifeq ($(SANITIZE),1)
+CFLAGS  += -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+CPPFLAGS += -DTL_NO_CLONES
+SANITIZE_LINK = -fsanitize=address,undefined
+endif
+NVCCFLAGS = -std=c++17 -O3 -lineinfo -gencode arch=compute_90a,code=sm_90a -I. -I$(BUILD) \
+            -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra
+ARFLAGS  = rcs
+
+SOURCES  = $(wildcard core/*.c kernels/*.c kernels/*/*.c)
+LUA_SOURCES = $(filter-out lua/main.c,$(wildcard lua/*.c))
+CU_SOURCES = $(if $(filter 1,$(CUDA)),$(wildcard core/*.cu kernels/*/*.cu))
+OBJECTS  = $(SOURCES:%.c=$(BUILD)/obj/%.o) $(CU_SOURCES:%.cu=$(BUILD)/obj/%.cu.o)
+LUA_OBJECTS = $(LUA_SOURCES:%.c=$(BUILD)/obj/%.o)
+TEST_SOURCES = $(wildcard tests/core/test_*.c tests/kernels/test_*.c)
+TESTS    = $(TEST_SOURCES:%.c=$(BUILD)/%)
+TEST_LIB = $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(TEST_SOURCES),$(wildcard tests/core/*.c tests/kernels/*.c)))
+CUDA_LIBS = $(if $(filter 1,$(CUDA)),$(if $(CU_SOURCES),-L$(CUDA_HOME)/lib64 -lcudart_static -lrt))
+
+.PHONY: all run check check-c check-lua check-cli lint clean setup FORCE
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+all: $(BUILD)/tilelab $(BUILD)/tilelab_core.so
+
+setup:
+	@.ci/setup
+
+# --- the program and the module -------------------------------------------------------------
+
+# Everything but libc is linked statically, so that the binary starts on a machine that has
+# neither Lua nor CUDA; -Wl,-E exports the Lua API to other C modules.
+$(BUILD)/tilelab: $(BUILD)/obj/lua/main.o $(LUA_OBJECTS) $(BUILD)/libtilelab.a
+	$(CC) -o $@ $(BUILD)/obj/lua/main.o $(LUA_OBJECTS) $(BUILD)/libtilelab.a $(SANITIZE_LINK) \
+	    -static-libgcc -Wl,-E $(LUA_LIB) $(CUDA_LIBS) $(GOMP_LIB) -lm -ldl -lpthread
+
+$(BUILD)/tilelab_core.so: $(LUA_OBJECTS) $(BUILD)/libtilelab.a
+	$(CC) -shared -o $@ $(LUA_OBJECTS) $(BUILD)/libtilelab.a $(SANITIZE_LINK) $(CUDA_LIBS) -fopenmp -lm
+
+$(BUILD)/libtilelab.a: $(OBJECTS)
+	rm -f $@ && $(AR) $(ARFLAGS) $@ $(OBJECTS)
+
+$(BUILD)/obj/%.o: %.c | $(BUILD)/version.h
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/obj/%.cu.o: %.cu | $(BUILD)/version.h
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCCFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+
+# Rewritten only when the commit, the dirty flag or a kernel source changed.
+$(BUILD)/version.h: FORCE
+	@mkdir -p $(@D)
+	@.ci/version '$(CC)' '$(if $(filter 1,$(CUDA)),$(NVCC))' > $@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+
+$(BUILD)/obj/core/provenance.o: $(BUILD)/version.h
+
+# --- tests -----------------------------------------------------------------------------------
+
+$(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(TEST_LIB) $(BUILD)/libtilelab.a
+	@mkdir -p $(@D)
+	$(CC) -o $@ $< $(TEST_LIB) $(BUILD)/libtilelab.a $(SANITIZE_LINK) $(CUDA_LIBS) -lcmocka -fopenmp -lm
+
+check-c: $(TESTS)
+	CMOCKA_MESSAGE_OUTPUT=TAP prove --exec '' $(TESTS)
+
+-include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
+
+clean:
+	rm -rf build
