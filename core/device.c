@@ -69,7 +69,7 @@ static enum tl_status parse_name(const char *name, const struct tl_device_api **
 enum tl_status tl_device_open(const char *name, struct tl_device **out)
 {
     const struct tl_device_api *api;
-    int index;
+    int index = 0;
     TL_TRY(parse_name(name, &api, &index));
     for (int i = 0; i < num_opened; i++) {
         if (opened[i]->api == api && opened[i]->index == index) {

@@ -62,19 +62,26 @@ enum tl_status tl_tensor_copy(struct tl_tensor *dst, const struct tl_tensor *src
 /* Copies and converts, by way of host memory where the devices or dtypes ask for it. */
 enum tl_status tl_tensor_convert(struct tl_tensor *dst, const struct tl_tensor *src);
 
+/* The elements of a contiguous tensor in host memory: a view where they are there already, else a
+ * copy. The caller calls tl_tensor_done; `host` is zeroed on failure. */
+enum tl_status tl_tensor_on_host(struct tl_tensor *host, const struct tl_tensor *source);
+
 /* Sets every element; poison sets every byte to 0xff, which is a NaN in all float types. */
 enum tl_status tl_tensor_fill(struct tl_tensor *tensor, double value);
 enum tl_status tl_tensor_poison(struct tl_tensor *tensor);
 
 /* What tl_tensor_random draws. */
 enum tl_distribution {
-    TL_UNIFORM, /* [low, high) */
-    TL_NORMAL,  /* mean `low`, standard deviation `high` */
-    TL_BITS,    /* raw bytes */
+    TL_UNIFORM, /* [low, high): reals rounded to the dtype, for i32 and u8 the integers in it */
+    TL_NORMAL,  /* mean `low`, standard deviation `high`; fp64, fp32 and bf16 only */
+    TL_BITS,    /* raw bytes, of any dtype */
 };
 
-/* Fills with element i drawn from counter (seed, sequence, i): the same bits on every device, for
- * any thread count, whatever else was drawn. See random.h. */
+/* Fills a contiguous tensor with element i drawn from counter (seed, sequence, i): the same bits on
+ * every device, for any thread count, whatever else was drawn. Floats are computed in double and
+ * rounded once, so that a bf16 tensor holds the rounded elements of the fp64 one. See random.h.
+ * TL_ERR_ARGUMENT: an empty or infinite interval, one that holds no value of the dtype, a negative
+ * deviation, a distribution that the dtype does not have. */
 enum tl_status tl_tensor_random(struct tl_tensor *tensor, enum tl_distribution distribution,
                                 double low, double high, uint64_t seed, uint64_t sequence);
 
