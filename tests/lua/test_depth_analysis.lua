@@ -199,6 +199,8 @@ do
   local fixed = {warmup = 20, replicates = 200, backends = {"rapidgemm", "deepgemm"}}
   t.ok(same(analysis.run(backwards, fixed), result), "the order of the rows does not matter")
   t.ok(same(analysis.run(text, fixed), result), "rows of text give the same")
+  fixed.layers = {2, 1}
+  t.ok(same(analysis.run(rows, fixed), result), "nor does the order in which depths are asked for")
   local other = analysis.run(rows, {warmup = 20, replicates = 200, seed = 2})
   t.ok(not same(other, result), "another seed draws other replicates")
   t.is(value(other, "T_1", "rapidgemm"), level.value, "and leaves the values alone")

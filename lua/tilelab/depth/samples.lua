@@ -87,16 +87,18 @@ end
 
 -- Returns {backends, layers, repetitions (numbers), warmup, last_update, n (updates kept a run),
 -- throughput [backend][layers][repetition position][n] tokens/s, time_s (the same shape)}, or nil
--- and a message that names the run and the update. options: warmup; backends and layers select and
--- order (default: all, backends as they first appear, depths ascending).
+-- and a message that names the run and the update. options: warmup; backends and layers select
+-- (default: all that occur); backends keep their order, depths come ascending.
 function samples.collect(rows, options)
   local found, message = index(rows)
   if not found then return nil, message end
   local data = {
-    backends = options.backends or found.backends, layers = options.layers or found.layers,
+    backends = options.backends or found.backends,
+    layers = {table.unpack(options.layers or found.layers)},
     repetitions = found.repetitions, warmup = options.warmup or 0,
     last_update = found.last_update, throughput = {}, time_s = {},
   }
+  table.sort(data.layers)
   data.n = data.last_update - data.warmup
   if data.n < 1 then
     return nil, string.format("no update is left: the rows end at update %d and the warm-up "
