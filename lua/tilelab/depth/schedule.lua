@@ -90,8 +90,8 @@ end
 -- What must be equal for rows of two sessions to belong to one study, in the order in which a
 -- difference is reported: Lua patterns of provenance keys.
 schedule.identity = {
-  "^commit$", "^dirty$", "^flag[ _].*$", "^flags$", "^device.*$", "^gpu.*$", "^driver$",
-  "^script_hash$", "^script_sha256$", "^kernel.*$",
+  "^commit$", "^dirty$", "^flag_", "^device", "^driver$", "^script_sha256$", "^lua_sha256$",
+  "^kernel_sha256",
 }
 
 local function quoted(value)
