@@ -20,9 +20,10 @@ LUA_LIB   = $(firstword $(wildcard /usr/lib/*/liblua5.4.a) -llua5.4)
 GOMP_LIB  = $(shell $(CC) -print-file-name=libgomp.a)
 
 # No contraction into FMA: with vectors only across independent outputs, the CPU kernels then give
-# the same bits on every machine.
-CFLAGS   = -std=c11 -O3 -g -ffp-contract=off -fno-math-errno -fPIC -fvisibility=hidden -fopenmp \
-           -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion $(if $(filter 1,$(WERROR)),-Werror)
+# the same bits on every machine. No errno and no traps, which changes no value either, so that
+# comparisons and square roots become vectors.
+CFLAGS   = -std=c11 -O3 -g -ffp-contract=off -fno-math-errno -fno-trapping-math -fPIC \
+           -fvisibility=hidden -fopenmp -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion $(if $(filter 1,$(WERROR)),-Werror)
 CPPFLAGS = -D_GNU_SOURCE -DTL_CUDA=$(CUDA) -I. -I$(BUILD) $(LUA_CFLAGS)
 ifeq ($(SANITIZE),1)
 CFLAGS  += -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer

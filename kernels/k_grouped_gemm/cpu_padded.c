@@ -1,0 +1,27 @@
+/* k_grouped_gemm/cpu_padded: groups padded to 128 rows of the reduction dimension, as DeepGEMM's
+ * k_grouped contiguous layout asks.
+ *
+ * Pad rows are summed like the others: the caller zeroes them. Unlike DeepGEMM it knows beta 0.
+ */
+#include "cpu.h"
+#include "kernels/host/group_offsets.h"
+
+static enum tl_status launch(const struct tl_plan *plan, const struct tl_args *args,
+                             struct tl_stream *stream)
+{
+    (void)stream;
+    struct tl_gemm_call call = k_grouped_call(&plan->problem, args);
+    TL_TRY(tl_group_offsets_check_padded(
+        "k_grouped_gemm", &args->tensor[TL_K_GROUPED_OFFSETS], plan->problem.dim[TL_K_GROUPED_K],
+        &args->tensor[TL_K_GROUPED_ROW_EXPERTS], &args->tensor[TL_K_GROUPED_COUNTS]));
+    tl_gemm_tile_run(&call);
+    return TL_OK;
+}
+
+const struct tl_kernel tl_kernel_k_grouped_gemm_cpu_padded = {
+    .operation = "k_grouped_gemm",
+    .variant = "cpu_padded",
+    .arch = "cpu",
+    .summary = "Host product over groups padded to 128 rows, DeepGEMM's contiguous layout.",
+    .launch = launch,
+};

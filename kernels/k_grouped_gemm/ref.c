@@ -1,0 +1,22 @@
+/* k_grouped_gemm/cpu_ragged: groups of any size; an empty one gets zeros at beta 0. */
+#include "cpu.h"
+#include "kernels/host/group_offsets.h"
+
+static enum tl_status launch(const struct tl_plan *plan, const struct tl_args *args,
+                             struct tl_stream *stream)
+{
+    (void)stream;
+    struct tl_gemm_call call = k_grouped_call(&plan->problem, args);
+    TL_TRY(tl_group_offsets_check("k_grouped_gemm", &args->tensor[TL_K_GROUPED_OFFSETS],
+                                  plan->problem.dim[TL_K_GROUPED_K]));
+    tl_gemm_tile_run(&call);
+    return TL_OK;
+}
+
+const struct tl_kernel tl_kernel_k_grouped_gemm_cpu_ragged = {
+    .operation = "k_grouped_gemm",
+    .variant = "cpu_ragged",
+    .arch = "cpu",
+    .summary = "Host product over groups of any size, cut by offsets as in RapidGEMM's Kgemm.",
+    .launch = launch,
+};
