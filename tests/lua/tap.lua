@@ -1,33 +1,32 @@
--- A small TAP runner: local t = dofile("tests/lua/tap.lua"); t.ok(...); t.done().
+-- TAP for Lua tests: each check prints one line; done() prints the plan and sets the exit code.
 
-local tap, count, failed = {}, 0, 0
+local tap = {}
 
-function tap.ok(condition, name)
+local count, failed = 0, 0
+
+local function report(ok, name, detail)
   count = count + 1
-  if not condition then failed = failed + 1 end
-  print(string.format("%s %d - %s", condition and "ok" or "not ok", count, name))
-  return condition
+  if not ok then failed = failed + 1 end
+  print(string.format("%s %d - %s", ok and "ok" or "not ok", count, name or ""))
+  if not ok and detail then print("# " .. detail:gsub("\n", "\n# ")) end
+  return ok
+end
+
+function tap.ok(cond, name)
+  return report(cond and true or false, name)
 end
 
 function tap.is(got, want, name)
-  if not tap.ok(got == want, name) then
-    print(string.format("#   got:  %s\n#   want: %s", tostring(got), tostring(want)))
-  end
+  return report(got == want, name, string.format("got %s, want %s", tostring(got), tostring(want)))
 end
 
 function tap.like(text, pattern, name)
-  if not tap.ok(type(text) == "string" and text:find(pattern) ~= nil, name) then
-    print(string.format("#   text:    %s\n#   pattern: %s", tostring(text), pattern))
-  end
+  local ok = type(text) == "string" and text:find(pattern) ~= nil
+  return report(ok, name, string.format("%s does not match %s", tostring(text), pattern))
 end
 
-function tap.error(fn, pattern, name)
-  local passed, message = pcall(fn)
-  tap.like(not passed and tostring(message) or "no error", pattern, name)
-end
-
-function tap.skip(reason, skipped)
-  for _ = 1, skipped or 1 do
+function tap.skip(reason, number)
+  for _ = 1, number or 1 do
     count = count + 1
     print(string.format("ok %d # SKIP %s", count, reason))
   end
@@ -35,7 +34,7 @@ end
 
 function tap.done()
   print("1.." .. count)
-  os.exit(failed == 0)
+  os.exit(failed == 0 and 0 or 1, true)
 end
 
 return tap
