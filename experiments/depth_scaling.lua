@@ -30,7 +30,9 @@ lab.main(function()
       implied = lab.root .. "/experiments/published_depth_scaling.tsv", value = "FILE" },
   }
   if opt.published then
-    return lab.check(require("tilelab.depth.published").report(opt.published)) 
+    local agree, message = require("tilelab.depth.published").report(opt.published)
+    if agree == nil then lab.usage_error("%s", message) end
+    return agree
   end
   local study, report = require "tilelab.depth.study", require "tilelab.depth.report"
   local settings = study.settings(opt)
