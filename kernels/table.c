@@ -2,7 +2,8 @@
 #include "table.h"
 
 #define TL_OPERATION(operation) extern const struct tl_operation tl_op_##operation;
-#define TL_KERNEL(operation, variant) extern const struct tl_kernel tl_kernel_##operation##_##variant;
+#define TL_KERNEL(operation, variant)                                                              \
+    extern const struct tl_kernel tl_kernel_##operation##_##variant;
 #include "table.def"
 
 static const struct tl_operation *const operations[] = {

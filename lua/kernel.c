@@ -1,0 +1,176 @@
+/* Lists of what the registry holds.
+ *
+ *   lab.operations() -> list of {name, equation, dims = {"m", ...},
+ *       args = list of {name, role = "in" | "out" | "inout", optional, shape, dtypes = {"fp32", ...}},
+ *       params = list of {name, choices = {"nt", ...} | nil, default, min, max}}
+ *   lab.kernels([operation]) -> list of {operation, variant, arch, summary,
+ *       tunables = list of {name, default, choices = {64, 128}}}; raises for an unknown operation
+ *
+ * A default that is absent must be given by the caller.
+ */
+#include "binding.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/kernel.h"
+
+static void set_string(lua_State *L, const char *name, const char *value)
+{
+    lua_pushstring(L, value);
+    lua_setfield(L, -2, name);
+}
+
+/* Pushes the words of a list separated by spaces. */
+static void push_words(lua_State *L, const char *words)
+{
+    lua_newtable(L);
+    for (int i = 1; *words; i++) {
+        size_t length = strcspn(words, " ");
+        lua_pushlstring(L, words, length);
+        lua_rawseti(L, -2, i);
+        words += length;
+        words += strspn(words, " ");
+    }
+}
+
+static void push_arg(lua_State *L, const struct tl_arg_spec *spec)
+{
+    static const char *const roles[] = {[TL_IN] = "in", [TL_OUT] = "out", [TL_INOUT] = "inout"};
+    lua_newtable(L);
+    set_string(L, "name", spec->name);
+    set_string(L, "role", roles[spec->role]);
+    set_string(L, "shape", spec->shape);
+    lua_pushboolean(L, spec->optional);
+    lua_setfield(L, -2, "optional");
+    lua_newtable(L);
+    for (int dtype = 0, count = 0; dtype < TL_NUM_DTYPES; dtype++) {
+        if (spec->dtypes & TL_DTYPE_BIT(dtype)) {
+            lua_pushstring(L, tl_dtype_name((enum tl_dtype)dtype));
+            lua_rawseti(L, -2, ++count);
+        }
+    }
+    lua_setfield(L, -2, "dtypes");
+}
+
+/* The word at `position` of a list of choices, as pushed. */
+static void push_word(lua_State *L, const char *words, int position)
+{
+    push_words(L, words);
+    lua_rawgeti(L, -1, position + 1);
+    lua_remove(L, -2);
+}
+
+static void push_param(lua_State *L, const struct tl_param_spec *spec)
+{
+    lua_newtable(L);
+    set_string(L, "name", spec->name);
+    if (spec->choices) {
+        push_words(L, spec->choices);
+        lua_setfield(L, -2, "choices");
+    } else {
+        lua_pushnumber(L, spec->min);
+        lua_setfield(L, -2, "min");
+        lua_pushnumber(L, spec->max);
+        lua_setfield(L, -2, "max");
+    }
+    if (isnan(spec->fallback))
+        return;
+    if (spec->choices)
+        push_word(L, spec->choices, (int)spec->fallback);
+    else
+        lua_pushnumber(L, spec->fallback);
+    lua_setfield(L, -2, "default");
+}
+
+static void push_operation(lua_State *L, const struct tl_operation *operation)
+{
+    lua_newtable(L);
+    set_string(L, "name", operation->name);
+    set_string(L, "equation", operation->equation);
+    push_words(L, operation->dims);
+    lua_setfield(L, -2, "dims");
+    lua_newtable(L);
+    for (int i = 0; i < TL_MAX_ARGS && operation->args[i].name; i++) {
+        push_arg(L, &operation->args[i]);
+        lua_rawseti(L, -2, i + 1);
+    }
+    lua_setfield(L, -2, "args");
+    lua_newtable(L);
+    for (int i = 0; i < TL_MAX_PARAMS && operation->params[i].name; i++) {
+        push_param(L, &operation->params[i]);
+        lua_rawseti(L, -2, i + 1);
+    }
+    lua_setfield(L, -2, "params");
+}
+
+static void push_tunable(lua_State *L, const struct tl_tunable *tunable)
+{
+    lua_newtable(L);
+    set_string(L, "name", tunable->name);
+    lua_pushinteger(L, tunable->fallback);
+    lua_setfield(L, -2, "default");
+    lua_newtable(L);
+    for (int i = 0; tunable->choices[i]; i++) {
+        lua_pushinteger(L, tunable->choices[i]);
+        lua_rawseti(L, -2, i + 1);
+    }
+    lua_setfield(L, -2, "choices");
+}
+
+static void push_kernel(lua_State *L, const struct tl_kernel *kernel)
+{
+    lua_newtable(L);
+    set_string(L, "operation", kernel->operation);
+    set_string(L, "variant", kernel->variant);
+    set_string(L, "arch", kernel->arch);
+    set_string(L, "summary", kernel->summary);
+    lua_newtable(L);
+    for (int i = 0; i < TL_MAX_TUNABLES && kernel->tunables[i].name; i++) {
+        push_tunable(L, &kernel->tunables[i]);
+        lua_rawseti(L, -2, i + 1);
+    }
+    lua_setfield(L, -2, "tunables");
+}
+
+static int operations(lua_State *L)
+{
+    const struct tl_operation *operation;
+    lua_newtable(L);
+    for (int i = 0; (operation = tl_operation_at(i)) != NULL; i++) {
+        push_operation(L, operation);
+        lua_rawseti(L, -2, i + 1);
+    }
+    return 1;
+}
+
+static int kernels(lua_State *L)
+{
+    const char *wanted = luaL_optstring(L, 1, NULL);
+    const struct tl_operation *operation;
+    const struct tl_kernel *kernel;
+    if (wanted) {
+        enum tl_status status = tl_operation_find(wanted, &operation);
+        if (status != TL_OK)
+            return tlua_raise(L, status);
+    }
+    lua_newtable(L);
+    for (int i = 0, count = 0; (kernel = tl_kernel_at(i)) != NULL; i++) {
+        if (wanted && strcmp(kernel->operation, wanted) != 0)
+            continue;
+        push_kernel(L, kernel);
+        lua_rawseti(L, -2, ++count);
+    }
+    return 1;
+}
+
+static const luaL_Reg functions[] = {
+    {"operations", operations},
+    {"kernels", kernels},
+    {NULL, NULL},
+};
+
+void tlua_kernel_open(lua_State *L)
+{
+    luaL_setfuncs(L, functions, 0);
+}

@@ -1,0 +1,299 @@
+/* Time, files, terminal, hashes and what this build is.
+ *
+ *   lab.time_us()                       monotonic microseconds      lab.sleep(seconds)
+ *   lab.mkdir(path) -> true | nil, message, code       with parents; fine when it is there
+ *   lab.stat(path) -> {kind = "file" | "folder" | "other", bytes, modified_s} | nil, message, code
+ *   lab.list(path) -> sorted names | nil, message, code
+ *   lab.realpath(path) -> absolute path | nil, message, code
+ *   lab.is_tty(file)                    whether an open file is a terminal
+ *   lab.terminal_width(file) -> columns | nil where it is none
+ *   lab.pid()
+ *   lab.hash(text) lab.hash_file(path) -> SHA-256 | nil, message, code
+ *   lab.nearest(name, names) -> name | nil
+ *   core.build() -> {version, commit, dirty, compiler, cuda, kernels = {folder = hash}}
+ *   core.host() -> {name, cpu, system, cores, memory_bytes}
+ *
+ * Codes of files are "io".
+ */
+#include "binding.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/hash.h"
+#include "core/names.h"
+#include "core/provenance.h"
+
+static int refused_by_system(lua_State *L, const char *path)
+{
+    return tlua_refused(L, TL_FAIL(TL_ERR_IO, "%s: %s", path, strerror(errno)));
+}
+
+static int push_true(lua_State *L)
+{
+    lua_pushboolean(L, 1);
+    return 1;
+}
+
+/* --- time --- */
+
+static int time_us(lua_State *L)
+{
+    lua_pushnumber(L, tl_time_us());
+    return 1;
+}
+
+static int sleep_for(lua_State *L)
+{
+    double seconds = luaL_checknumber(L, 1);
+    luaL_argcheck(L, seconds >= 0 && seconds < 1e9, 1, "expected seconds from 0 on");
+    struct timespec left;
+    left.tv_sec = (time_t)seconds;
+    left.tv_nsec = (long)((seconds - (double)left.tv_sec) * 1e9);
+    while (nanosleep(&left, &left) != 0 && errno == EINTR)
+        tlua_interrupt_check(L);
+    return 0;
+}
+
+/* --- files --- */
+
+static bool is_folder(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+static int make_folder(lua_State *L)
+{
+    size_t length;
+    const char *path = luaL_checklstring(L, 1, &length);
+    char partial[PATH_MAX];
+    luaL_argcheck(L, length > 0 && length < sizeof partial, 1, "expected a path");
+    for (size_t i = 1; i <= length; i++) {
+        if (path[i] != '/' && path[i] != 0)
+            continue;
+        memcpy(partial, path, i);
+        partial[i] = 0;
+        if (mkdir(partial, 0777) != 0 && !(errno == EEXIST && is_folder(partial)))
+            return refused_by_system(L, partial);
+    }
+    return push_true(L);
+}
+
+static int stat_path(lua_State *L)
+{
+    const char *path = luaL_checkstring(L, 1);
+    struct stat status;
+    if (stat(path, &status) != 0)
+        return refused_by_system(L, path);
+    lua_createtable(L, 0, 3);
+    lua_pushstring(L, S_ISREG(status.st_mode)   ? "file"
+                      : S_ISDIR(status.st_mode) ? "folder"
+                                                : "other");
+    lua_setfield(L, -2, "kind");
+    lua_pushinteger(L, status.st_size);
+    lua_setfield(L, -2, "bytes");
+    lua_pushnumber(L, (double)status.st_mtim.tv_sec + (double)status.st_mtim.tv_nsec * 1e-9);
+    lua_setfield(L, -2, "modified_s");
+    return 1;
+}
+
+struct folder_box {
+    struct dirent **names;
+    int count;
+};
+
+static int folder_close(lua_State *L)
+{
+    struct folder_box *box = lua_touserdata(L, 1);
+    for (int i = 0; i < box->count; i++)
+        free(box->names[i]);
+    free(box->names);
+    box->names = NULL;
+    box->count = 0;
+    return 0;
+}
+
+static int list_folder(lua_State *L)
+{
+    const char *path = luaL_checkstring(L, 1);
+    struct folder_box *box = lua_newuserdatauv(L, sizeof *box, 0);
+    memset(box, 0, sizeof *box);
+    luaL_setmetatable(L, "tilelab.folder");
+    int count = scandir(path, &box->names, NULL, NULL);
+    if (count < 0)
+        return refused_by_system(L, path);
+    box->count = count;
+    lua_getglobal(L, "table");
+    lua_getfield(L, -1, "sort");
+    lua_newtable(L);
+    for (int i = 0, listed = 0; i < count; i++) {
+        const char *name = box->names[i]->d_name;
+        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+            continue;
+        lua_pushstring(L, name);
+        lua_rawseti(L, -2, ++listed);
+    }
+    lua_pushvalue(L, -1);
+    lua_insert(L, -3);
+    lua_call(L, 1, 0); /* by bytes: C locale, so the same everywhere */
+    return 1;
+}
+
+static int real_path(lua_State *L)
+{
+    const char *path = luaL_checkstring(L, 1);
+    char resolved[PATH_MAX];
+    if (!realpath(path, resolved))
+        return refused_by_system(L, path);
+    lua_pushstring(L, resolved);
+    return 1;
+}
+
+/* --- terminal and process --- */
+
+static int check_descriptor(lua_State *L)
+{
+    luaL_Stream *stream = luaL_checkudata(L, 1, LUA_FILEHANDLE);
+    luaL_argcheck(L, stream->closef, 1, "this file is closed");
+    return fileno(stream->f);
+}
+
+static int is_tty(lua_State *L)
+{
+    lua_pushboolean(L, isatty(check_descriptor(L)));
+    return 1;
+}
+
+static int terminal_width(lua_State *L)
+{
+    struct winsize size;
+    if (ioctl(check_descriptor(L), TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
+        luaL_pushfail(L);
+    else
+        lua_pushinteger(L, size.ws_col);
+    return 1;
+}
+
+static int pid(lua_State *L)
+{
+    lua_pushinteger(L, getpid());
+    return 1;
+}
+
+/* --- hashes and names --- */
+
+static int hash_text(lua_State *L)
+{
+    char digest[TL_HASH_TEXT];
+    size_t length;
+    const char *text = luaL_checklstring(L, 1, &length);
+    tl_hash_bytes(text, length, digest);
+    lua_pushstring(L, digest);
+    return 1;
+}
+
+static int hash_file(lua_State *L)
+{
+    char digest[TL_HASH_TEXT];
+    enum tl_status status = tl_hash_file(luaL_checkstring(L, 1), digest);
+    if (status != TL_OK)
+        return tlua_refused(L, status);
+    lua_pushstring(L, digest);
+    return 1;
+}
+
+static int nearest(lua_State *L)
+{
+    const char *name = luaL_checkstring(L, 1);
+    luaL_checktype(L, 2, LUA_TTABLE);
+    int count = (int)luaL_len(L, 2);
+    const char **names = lua_newuserdatauv(L, ((size_t)count + 1) * sizeof *names, 0);
+    for (int i = 0; i < count; i++) {
+        if (lua_geti(L, 2, i + 1) != LUA_TSTRING)
+            return luaL_error(L, "name %d is a %s", i + 1, luaL_typename(L, -1));
+        names[i] = lua_tostring(L, -1); /* the list keeps it */
+        lua_pop(L, 1);
+    }
+    lua_pushstring(L, tl_name_nearest(name, names, count));
+    return 1;
+}
+
+/* --- the build and the machine --- */
+
+static void set_string(lua_State *L, const char *name, const char *value)
+{
+    lua_pushstring(L, value);
+    lua_setfield(L, -2, name);
+}
+
+static int build(lua_State *L)
+{
+    const char *folder;
+    lua_newtable(L);
+    set_string(L, "version", tl_version());
+    set_string(L, "commit", tl_commit());
+    set_string(L, "compiler", tl_compiler());
+    set_string(L, "cuda", tl_cuda_toolkit());
+    lua_pushboolean(L, tl_commit_dirty());
+    lua_setfield(L, -2, "dirty");
+    lua_newtable(L);
+    for (int i = 0; (folder = tl_kernel_hash_folder_at(i)) != NULL; i++)
+        set_string(L, folder, tl_kernel_hash(folder));
+    lua_setfield(L, -2, "kernels");
+    return 1;
+}
+
+static int host(lua_State *L)
+{
+    struct tl_host described;
+    tl_host_describe(&described);
+    lua_newtable(L);
+    set_string(L, "name", described.name);
+    set_string(L, "cpu", described.cpu);
+    set_string(L, "system", described.system);
+    lua_pushinteger(L, described.cores);
+    lua_setfield(L, -2, "cores");
+    lua_pushinteger(L, (lua_Integer)described.memory_bytes);
+    lua_setfield(L, -2, "memory_bytes");
+    return 1;
+}
+
+static const luaL_Reg functions[] = {
+    {"time_us", time_us},
+    {"sleep", sleep_for},
+    {"mkdir", make_folder},
+    {"stat", stat_path},
+    {"list", list_folder},
+    {"realpath", real_path},
+    {"is_tty", is_tty},
+    {"terminal_width", terminal_width},
+    {"pid", pid},
+    {"hash", hash_text},
+    {"hash_file", hash_file},
+    {"nearest", nearest},
+    {"build", build},
+    {"host", host},
+    {NULL, NULL},
+};
+
+static const luaL_Reg folder_meta[] = {
+    {"__gc", folder_close},
+    {NULL, NULL},
+};
+
+void tlua_system_open(lua_State *L)
+{
+    luaL_newmetatable(L, "tilelab.folder");
+    luaL_setfuncs(L, folder_meta, 0);
+    lua_pop(L, 1);
+    luaL_setfuncs(L, functions, 0);
+}

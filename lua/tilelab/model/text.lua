@@ -1,0 +1,80 @@
+-- Training text as tokens on a device: a token is one byte (vocabulary 256) or two bytes, the
+-- first one high (vocabulary 65 536).
+
+local lab = require "tilelab"
+
+local CHUNK = 65536 -- tokens converted at a time, so that a large text needs no large Lua table
+
+local function read(path)
+  local file, message = io.open(path, "rb")
+  if not file then return nil, ("text %s"):format(message) end
+  local content, reason = file:read("a")
+  file:close()
+  if not content then return nil, ("text %s: %s"):format(path, reason) end
+  return content
+end
+
+-- This repository's own sources, joined in a fixed order: the text that is always there.
+local function own_sources(root)
+  local listing = { "core/tensor.c", "core/problem.c", "core/registry.c", "core/device.c",
+    "core/kernel.h", "core/tensor.h", "core/device.h", "core/status.h", "core/random.h",
+    "lua/tilelab/model/step.lua", "lua/tilelab/model/presets.lua", "lua/tilelab/model/text.lua" }
+  local parts = {}
+  for i, name in ipairs(listing) do
+    local content, message = read(root .. "/" .. name)
+    if not content then return nil, message end
+    parts[i] = content
+  end
+  return table.concat(parts)
+end
+
+local function token_table(content, first, count, bytes_per_token)
+  local tokens = {}
+  if bytes_per_token == 1 then
+    for i = 1, count do tokens[i] = content:byte(first + i - 1) end
+  else
+    for i = 1, count do
+      local high, low = content:byte(first + 2 * i - 2, first + 2 * i - 1)
+      tokens[i] = high * 256 + low
+    end
+  end
+  return tokens
+end
+
+local Text = {}
+Text.__index = Text
+
+-- Loads `path` (nil: this repository's own sources) onto `device`.
+-- Returns a text {tokens = i32 tensor [count], count, sha256, name}, or nil and a message: file
+-- absent, unreadable, or too short for one sequence of `sequence` + 1 tokens.
+local function load(path, device, vocabulary, sequence)
+  local content, message
+  if path then content, message = read(path) else content, message = own_sources(lab.root) end
+  if not content then return nil, message end
+  local name = path or "tilelab sources"
+  local bytes_per_token = vocabulary == 65536 and 2 or 1
+  local count = #content // bytes_per_token
+  if count < sequence + 1 then
+    return nil, ("text %s holds %d tokens; one sequence needs %d: give a longer --text"):format(
+      name, count, sequence + 1)
+  end
+  local tokens, reason = lab.tensor { device = device, dtype = "i32", shape = { count }, fill = 0 }
+  if not tokens then return nil, reason end
+  for first = 0, count - 1, CHUNK do
+    local length = math.min(CHUNK, count - first)
+    tokens:view(first, { length }):assign(
+      token_table(content, first * bytes_per_token + 1, length, bytes_per_token))
+  end
+  return setmetatable({ tokens = tokens, count = count, sha256 = lab.hash(content), name = name }, Text)
+end
+
+-- Copies sequence number `index` (counted over the whole run, from 0) into `ids` and `targets`
+-- (views of `length` tokens on the device): the start is drawn from counter (seed, index), so that
+-- every backend and depth sees the same tokens at the same update.
+function Text:sequence(ids, targets, length, seed, index)
+  local start = lab.random(seed, index):below(self.count - length)
+  ids:copy(self.tokens:view(start, { length }))
+  targets:copy(self.tokens:view(start + 1, { length }))
+end
+
+return { load = load }
