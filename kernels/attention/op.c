@@ -17,7 +17,7 @@ static double forward_flops(const struct tl_problem *problem)
     return 2 * product_flops(problem);
 }
 
-/* q k again, do v, and the three gradients. */
+/* q k again, dout v, and the three gradients. */
 static double backward_flops(const struct tl_problem *problem)
 {
     return 5 * product_flops(problem);
@@ -54,12 +54,12 @@ const struct tl_operation tl_op_attention = {
 
 const struct tl_operation tl_op_attention_backward = {
     .name = "attention_backward",
-    .equation = "p = exp(s - lse); ds = p (do v^T - do.o) / sqrt(head_dim); dq = ds k; "
-                "dk = ds^T q; dv = p^T do",
+    .equation = "p = exp(s - lse); ds = p (dout v^T - dout.o) / sqrt(head_dim); dq = ds k; "
+                "dk = ds^T q; dv = p^T dout",
     .dims = "batch sequence qkv_heads heads head_dim",
     .args =
         {
-            [ATTENTION_BACKWARD_DO] = {"do", TL_IN, false, TL_WIDE_FLOATS,
+            [ATTENTION_BACKWARD_DOUT] = {"dout", TL_IN, false, TL_WIDE_FLOATS,
                                        "batch sequence heads head_dim"},
             [ATTENTION_BACKWARD_QKV] = {"qkv", TL_IN, false, TL_WIDE_FLOATS,
                                         "batch sequence qkv_heads head_dim"},

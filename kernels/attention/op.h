@@ -24,7 +24,7 @@ enum {
 };
 
 enum {
-    ATTENTION_BACKWARD_DO,   /* [batch, sequence, heads, head_dim] */
+    ATTENTION_BACKWARD_DOUT, /* [batch, sequence, heads, head_dim] */
     ATTENTION_BACKWARD_QKV,  /* [batch, sequence, qkv_heads, head_dim] */
     ATTENTION_BACKWARD_O,    /* [batch, sequence, heads, head_dim] */
     ATTENTION_BACKWARD_LSE,  /* [batch, heads, sequence] */

@@ -107,7 +107,7 @@ static void open_backward(struct rig *rig, struct rig *forward, enum tl_dtype dt
     open_forward(forward, dtype, s);
     assert_ok(rig_launch(forward));
     rig_open(rig, "attention_backward", "cpu_plain");
-    arg_normal(rig, "do", dtype, 1, SHAPE(s->batch, s->sequence, s->heads, s->head_dim));
+    arg_normal(rig, "dout", dtype, 1, SHAPE(s->batch, s->sequence, s->heads, s->head_dim));
     arg_share(rig, "qkv", arg_of(forward, "qkv"));
     arg_share(rig, "o", arg_of(forward, "o"));
     arg_share(rig, "lse", arg_of(forward, "lse"));
@@ -126,7 +126,7 @@ static void backward_is_the_gradient(void **state)
         struct rig forward, backward;
         open_backward(&backward, &forward, TL_FP64, &cases[i]);
         launch_steady(&backward);
-        const struct gradient_output outputs[] = {{"o", arg_of(&backward, "do")}, {NULL, NULL}};
+        const struct gradient_output outputs[] = {{"o", arg_of(&backward, "dout")}, {NULL, NULL}};
         gradient_check(&forward, outputs, "qkv", arg_of(&backward, "dqkv"));
         rig_close(&forward);
         rig_close(&backward);
