@@ -20,24 +20,29 @@ LUA_LIB   = $(firstword $(wildcard /usr/lib/*/liblua5.4.a) -llua5.4)
 GOMP_LIB  = $(shell $(CC) -print-file-name=libgomp.a)
 
 # No contraction into FMA: with vectors only across independent outputs, the CPU kernels then give
-# the same bits on every machine.
-CFLAGS   = -std=c11 -O3 -g -ffp-contract=off -fno-math-errno -fPIC -fvisibility=hidden -fopenmp \
-           -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion $(if $(filter 1,$(WERROR)),-Werror)
+# the same bits on every machine. No errno and no traps, which changes no value either, so that
+# comparisons and square roots become vectors.
+CFLAGS   = -std=c11 -O3 -g -ffp-contract=off -fno-math-errno -fno-trapping-math -fPIC \
+           -fvisibility=hidden -fopenmp -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion $(if $(filter 1,$(WERROR)),-Werror)
 CPPFLAGS = -D_GNU_SOURCE -DTL_CUDA=$(CUDA) -I. -I$(BUILD) $(LUA_CFLAGS)
 ifeq ($(SANITIZE),1)
 CFLAGS  += -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 CPPFLAGS += -DTL_NO_CLONES
 SANITIZE_LINK = -fsanitize=address,undefined
+# Tests ask for more memory than there is, and expect to be refused.
+export ASAN_OPTIONS ?= allocator_may_return_null=1
 endif
 NVCCFLAGS = -std=c++17 -O3 -lineinfo -gencode arch=compute_90a,code=sm_90a -I. -I$(BUILD) \
             -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra
 ARFLAGS  = rcs
 
 SOURCES  = $(wildcard core/*.c kernels/*.c kernels/*/*.c)
-LUA_SOURCES = $(filter-out lua/main.c,$(wildcard lua/*.c))
+LUA_SOURCES = $(filter-out lua/main.c lua/loader.c lua/openmp.c,$(wildcard lua/*.c))
 CU_SOURCES = $(if $(filter 1,$(CUDA)),$(wildcard core/*.cu kernels/*/*.cu))
 OBJECTS  = $(SOURCES:%.c=$(BUILD)/obj/%.o) $(CU_SOURCES:%.cu=$(BUILD)/obj/%.cu.o)
 LUA_OBJECTS = $(LUA_SOURCES:%.c=$(BUILD)/obj/%.o)
+HOST_OBJECTS = $(BUILD)/obj/lua/main.o $(BUILD)/obj/lua/openmp.o
+LOADER_OBJECTS = $(BUILD)/obj/lua/loader.o $(BUILD)/obj/lua/openmp.o
 TEST_SOURCES = $(wildcard tests/core/test_*.c tests/kernels/test_*.c)
 TESTS    = $(TEST_SOURCES:%.c=$(BUILD)/%)
 TEST_LIB = $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(TEST_SOURCES),$(wildcard tests/core/*.c tests/kernels/*.c)))
@@ -47,7 +52,7 @@ CUDA_LIBS = $(if $(filter 1,$(CUDA)),$(if $(CU_SOURCES),-L$(CUDA_HOME)/lib64 -lc
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-all: $(BUILD)/tilelab $(BUILD)/tilelab_core.so
+all: $(BUILD)/tilelab $(BUILD)/tilelab_core.so $(BUILD)/tilelab_module.so
 
 setup:
 	@.ci/setup
@@ -56,11 +61,15 @@ setup:
 
 # Everything but libc is linked statically, so that the binary starts on a machine that has
 # neither Lua nor CUDA; -Wl,-E exports the Lua API to other C modules.
-$(BUILD)/tilelab: $(BUILD)/obj/lua/main.o $(LUA_OBJECTS) $(BUILD)/libtilelab.a
-	$(CC) -o $@ $(BUILD)/obj/lua/main.o $(LUA_OBJECTS) $(BUILD)/libtilelab.a $(SANITIZE_LINK) \
+$(BUILD)/tilelab: $(HOST_OBJECTS) $(LUA_OBJECTS) $(BUILD)/libtilelab.a
+	$(CC) -o $@ $(HOST_OBJECTS) $(LUA_OBJECTS) $(BUILD)/libtilelab.a $(SANITIZE_LINK) \
 	    -static-libgcc -Wl,-E $(LUA_LIB) $(CUDA_LIBS) $(GOMP_LIB) -lm -ldl -lpthread
 
-$(BUILD)/tilelab_core.so: $(LUA_OBJECTS) $(BUILD)/libtilelab.a
+# What stock Lua loads, in two parts; lua/loader.c says why. Neither is linked to liblua.
+$(BUILD)/tilelab_core.so: $(LOADER_OBJECTS)
+	$(CC) -shared -o $@ $(LOADER_OBJECTS) $(SANITIZE_LINK) -ldl
+
+$(BUILD)/tilelab_module.so: $(LUA_OBJECTS) $(BUILD)/libtilelab.a
 	$(CC) -shared -o $@ $(LUA_OBJECTS) $(BUILD)/libtilelab.a $(SANITIZE_LINK) $(CUDA_LIBS) -fopenmp -lm
 
 $(BUILD)/libtilelab.a: $(OBJECTS)

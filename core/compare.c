@@ -52,13 +52,10 @@ static enum tl_status check(const struct tl_tensor *value, const struct tl_tenso
     return TL_OK;
 }
 
-/* Terms with a factor of 0 are left out: 0 * inf would make a NaN of the bound. */
 static double bound_at(const struct tl_bound *bound, const struct tl_tensor *scale,
                        double reference, int64_t i)
 {
-    double limit = bound->absolute;
-    if (bound->relative != 0)
-        limit += bound->relative * fabs(reference);
+    double limit = bound->absolute + bound->relative * fabs(reference);
     if (bound->scaled != 0)
         limit += bound->scaled * tl_element_get(scale->data, scale->dtype, i);
     return limit;

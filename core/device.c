@@ -22,7 +22,7 @@ const struct tl_device_api *tl_device_api_at(int position)
 const char *tl_device_name_at(int position)
 {
     static char name[32];
-    for (int i = 0; i < NUM_APIS; i++) {
+    for (int i = 0; i < NUM_APIS && position >= 0; i++) {
         int count = apis[i]->count();
         if (position < count) {
             if (strcmp(apis[i]->name, "cpu") == 0)

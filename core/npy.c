@@ -113,8 +113,9 @@ struct header {
 
 static enum tl_status malformed(const struct header *header, const char *expected)
 {
-    return TL_FAIL(TL_ERR_FORMAT, "'%s': malformed .npy header: expected %s at '%.24s'",
-                   header->path, expected, header->at);
+    int shown = (int)strcspn(header->at, "\n");
+    return TL_FAIL(TL_ERR_FORMAT, "'%s': malformed .npy header: expected %s at '%.*s'",
+                   header->path, expected, shown < 24 ? shown : 24, header->at);
 }
 
 static bool accept(struct header *header, char wanted)

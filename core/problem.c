@@ -46,6 +46,15 @@ void tl_operation_defaults(const struct tl_operation *operation, double *param)
         param[i] = operation->params[i].fallback;
 }
 
+/* Whether `value` is the position of one of the words. */
+static bool is_position(const char *words, double value)
+{
+    int count = *words != 0;
+    for (const char *c = words; *c; c++)
+        count += *c == ' ';
+    return value >= 0 && value < count && value == floor(value);
+}
+
 static enum tl_status bind_params(struct tl_problem *problem, const double *param)
 {
     const struct tl_operation *op = problem->operation;
@@ -54,6 +63,9 @@ static enum tl_status bind_params(struct tl_problem *problem, const double *para
         if (isnan(param[i]))
             return TL_FAIL(TL_ERR_ARGUMENT, "%s: parameter '%s' is not given", op->name,
                            spec->name);
+        if (spec->choices && !is_position(spec->choices, param[i]))
+            return TL_FAIL(TL_ERR_ARGUMENT, "%s: parameter '%s' is %g, no position in '%s'",
+                           op->name, spec->name, param[i], spec->choices);
         if (!spec->choices && !(param[i] >= spec->min && param[i] <= spec->max))
             return TL_FAIL(TL_ERR_ARGUMENT, "%s: parameter '%s' is %g, not in %g to %g", op->name,
                            spec->name, param[i], spec->min, spec->max);

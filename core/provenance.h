@@ -18,8 +18,8 @@ int tl_commit_dirty(void);         /* 1 when the tree had uncommitted changes at
 const char *tl_compiler(void);     /* "gcc 12.2.0" */
 const char *tl_cuda_toolkit(void); /* "13.0", or "none" for a build without CUDA */
 
-/* SHA-256 over the sources of kernels/<operation folder>/ and kernels/device/, "" for an unknown
- * folder. Positions enumerate the folders; NULL past the end. */
+/* SHA-256 over the sources of kernels/<operation folder>/ and of what kernels share (device/,
+ * host/), "" for an unknown folder. Positions enumerate the folders; NULL past the end. */
 const char *tl_kernel_hash(const char *folder);
 const char *tl_kernel_hash_folder_at(int position);
 

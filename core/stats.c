@@ -40,7 +40,7 @@ static void median_interval(struct tl_stats *stats, const double *sorted, size_t
         coverage = term;
     while (k > 1 && coverage < 0.95) {
         k--;
-        if (n % 2 == 0 || k < half)
+        if (k < half) /* for odd n, the first step stays among the two middle terms */
             term *= (double)(k + 1) / (double)(n - k);
         coverage += 2 * term;
     }

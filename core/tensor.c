@@ -94,9 +94,10 @@ enum tl_status tl_tensor_view(struct tl_tensor *view, const struct tl_tensor *so
     char text[96];
     struct tl_tensor result = *source; /* aside, since `view` may be `source` */
     TL_TRY(check_shape(source->dtype, rank, shape, &numel));
-    if (!tl_tensor_is_contiguous(source))
+    if (source->rank == 0 || !tl_tensor_is_contiguous(source))
         return TL_FAIL(TL_ERR_ARGUMENT, "a view needs a contiguous source, not %s",
-                       tl_tensor_describe(source, text, sizeof text));
+                       source->rank ? tl_tensor_describe(source, text, sizeof text)
+                                    : "an absent tensor");
     if (offset < 0 || __builtin_add_overflow(offset, numel, &end) ||
         end > tl_tensor_numel(source))
         return TL_FAIL(TL_ERR_ARGUMENT,

@@ -82,8 +82,10 @@ static int make_folder(lua_State *L)
             continue;
         memcpy(partial, path, i);
         partial[i] = 0;
-        if (mkdir(partial, 0777) != 0 && !(errno == EEXIST && is_folder(partial)))
-            return refused_by_system(L, partial);
+        if (mkdir(partial, 0777) == 0 || (errno == EEXIST && is_folder(partial)))
+            continue;
+        errno = errno == EEXIST ? ENOTDIR : errno;
+        return refused_by_system(L, partial);
     }
     return push_true(L);
 }

@@ -62,7 +62,7 @@ static inline float widen(uint16_t bf16)
 
 /* The two levels let macro arguments expand before they are pasted. */
 #define PASTE_(x, y) x##y
-#define PASTE(x, y) PASTE_(x, y)
+#define PASTE(x, y)  PASTE_(x, y)
 
 typedef float real_fp32;
 typedef double real_fp64;
@@ -70,30 +70,30 @@ typedef double real_fp64;
 #define VECTOR_BYTES_base 16
 #define TARGET_base
 #define TYPE fp32
-#define ISA base
+#define ISA  base
 #include "gemm_tile.inc"
 #define TYPE fp64
-#define ISA base
+#define ISA  base
 #include "gemm_tile.inc"
 
 /* AVX2 has no FMA, and -ffp-contract=off keeps AVX-512's out: all widths give the same bits. */
 #ifdef __x86_64__
 #define VECTOR_BYTES_avx2 32
-#define TARGET_avx2 __attribute__((target("avx2")))
-#define TYPE fp32
-#define ISA avx2
+#define TARGET_avx2       __attribute__((target("avx2")))
+#define TYPE              fp32
+#define ISA               avx2
 #include "gemm_tile.inc"
 #define TYPE fp64
-#define ISA avx2
+#define ISA  avx2
 #include "gemm_tile.inc"
 
 #define VECTOR_BYTES_avx512 64
-#define TARGET_avx512 __attribute__((target("avx512f")))
-#define TYPE fp32
-#define ISA avx512
+#define TARGET_avx512       __attribute__((target("avx512f")))
+#define TYPE                fp32
+#define ISA                 avx512
 #include "gemm_tile.inc"
 #define TYPE fp64
-#define ISA avx512
+#define ISA  avx512
 #include "gemm_tile.inc"
 #endif
 

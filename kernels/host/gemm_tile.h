@@ -30,7 +30,7 @@ struct tl_gemm_call {
     struct tl_gemm_operand a, b;
     void *d; /* rows of n contiguous elements: [m, n], or [num_groups, m, n] when k-grouped */
     enum tl_dtype d_dtype;
-    bool accumulate; /* d + a b; a sum of exactly 0 then leaves d as it is, even a -0 */
+    bool accumulate;  /* d + a b; a sum of exactly 0 then leaves d as it is, even a -0 */
     int vector_bytes; /* at most vectors of 16, 32 or 64 bytes; 0: as wide as the machine has */
 };
 

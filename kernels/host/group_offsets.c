@@ -29,12 +29,16 @@ static enum tl_status check_row_experts(const char *operation, const int32_t *ro
     for (int64_t r = begin; r < end; r++) {
         if (row_experts[r] == -1)
             continue;
+        if (expert < 0)
+            return TL_FAIL(TL_ERR_ARGUMENT,
+                           "%s: row_experts[%lld] is %d past the last of group_offsets; it must "
+                           "be -1 there",
+                           operation, (long long)r, row_experts[r]);
         if (row_experts[r] != expert)
             return TL_FAIL(TL_ERR_ARGUMENT,
-                           "%s: row_experts[%lld] is %d, but by group_offsets the row belongs to %s "
-                           "%lld; expected that or -1",
-                           operation, (long long)r, row_experts[r],
-                           expert < 0 ? "no expert," : "expert", (long long)expert);
+                           "%s: row_experts[%lld] is %d; by group_offsets it must be %lld, or -1 "
+                           "for a pad row",
+                           operation, (long long)r, row_experts[r], (long long)expert);
         if (r % TL_GROUP_ALIGNMENT != 0 && row_experts[r - 1] == -1)
             return TL_FAIL(TL_ERR_ARGUMENT,
                            "%s: row_experts[%lld] is %d after the pad row before it; pad rows must "

@@ -11,10 +11,9 @@ static enum tl_status launch(const struct tl_plan *plan, const struct tl_args *a
 {
     (void)stream;
     struct tl_gemm_call call = m_grouped_call(&plan->problem, args);
-    TL_TRY(tl_group_offsets_check_padded("m_grouped_gemm", &args->tensor[TL_M_GROUPED_OFFSETS],
-                                         plan->problem.dim[TL_M_GROUPED_M],
-                                         &args->tensor[TL_M_GROUPED_ROW_EXPERTS],
-                                         &args->tensor[TL_M_GROUPED_COUNTS]));
+    TL_TRY(tl_group_offsets_check_padded(
+        "m_grouped_gemm", &args->tensor[TL_M_GROUPED_OFFSETS], plan->problem.dim[TL_M_GROUPED_M],
+        &args->tensor[TL_M_GROUPED_ROW_EXPERTS], &args->tensor[TL_M_GROUPED_COUNTS]));
     tl_gemm_tile_run(&call);
     return TL_OK;
 }

@@ -99,8 +99,7 @@ int64_t group_case_offsets(const struct group_case *groups, int32_t alignment, i
 {
     offsets[0] = 0;
     for (int64_t g = 0; g < groups->num_groups; g++)
-        offsets[g + 1] =
-            offsets[g] + (groups->sizes[g] + alignment - 1) / alignment * alignment;
+        offsets[g + 1] = offsets[g] + (groups->sizes[g] + alignment - 1) / alignment * alignment;
     return offsets[groups->num_groups];
 }
 

@@ -60,18 +60,18 @@ void naive_product(double *d, double *scale, int64_t m, int64_t n, int64_t k,
 struct tl_comparison compare_naive(const struct tl_tensor *value, const double *d,
                                    const double *scale, int64_t k);
 
-#define assert_ok(x)                                                                 \
-    do {                                                                             \
-        if ((x) != TL_OK)                                                            \
-            fail_msg("%s at %s", tl_error_message(), tl_error_where());              \
+#define assert_ok(x)                                                                               \
+    do {                                                                                           \
+        if ((x) != TL_OK)                                                                          \
+            fail_msg("%s at %s", tl_error_message(), tl_error_where());                            \
     } while (0)
 
 /* The status, and a message that holds `words`. */
-#define assert_refused(x, expected, words)                                           \
-    do {                                                                             \
-        assert_int_equal((x), (expected));                                           \
-        if (!strstr(tl_error_message(), words))                                      \
-            fail_msg("'%s' does not say '%s'", tl_error_message(), words);           \
+#define assert_refused(x, expected, words)                                                         \
+    do {                                                                                           \
+        assert_int_equal((x), (expected));                                                         \
+        if (!strstr(tl_error_message(), words))                                                    \
+            fail_msg("'%s' does not say '%s'", tl_error_message(), words);                         \
     } while (0)
 
 #endif

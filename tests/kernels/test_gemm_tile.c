@@ -72,8 +72,8 @@ static void test_strides_beyond_32_bits(void **state)
         .num_groups = 3,
         .group_offsets = offsets,
         .a = {.data = a, .dtype = TL_FP32, .stride = k, .k_stride = 1},
-        .b = {.data = b, .dtype = TL_FP32, .stride = k, .k_stride = 1,
-              .group_stride = group_stride},
+        .b =
+            {.data = b, .dtype = TL_FP32, .stride = k, .k_stride = 1, .group_stride = group_stride},
         .d = d,
         .d_dtype = TL_FP32,
     });

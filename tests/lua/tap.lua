@@ -43,7 +43,7 @@ end
 function t.skip(reason, count)
   for _ = 1, count or 1 do
     t.count = t.count + 1
-    io.stdout:write("ok ", t.count, " # skip ", reason, "\n")
+    io.stdout:write("ok ", t.count, " # SKIP ", reason, "\n")
   end
 end
 

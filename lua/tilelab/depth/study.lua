@@ -1,137 +1,152 @@
 -- The measuring half of the depth-scaling study: whole training runs, each backend at each depth,
--- in a palindromic order, one row of updates.tsv per update, flushed as it is measured. A study
--- that was cut resumes at the run that was cut. The analysis reads updates.tsv and nothing else.
+-- one row of updates.tsv per update, flushed as it is measured. A study that was cut resumes at the
+-- run that was cut. The analysis (report.lua) reads updates.tsv and nothing else.
 
 local lab = require "tilelab"
-local presets = require "tilelab.model.presets"
+local arguments = require "tilelab.depth.arguments"
 local backends = require "tilelab.model.backends"
+local presets = require "tilelab.model.presets"
+local schedule = require "tilelab.depth.schedule"
 local step = require "tilelab.model.step"
 local texts = require "tilelab.model.text"
-local schedule = require "tilelab.depth.schedule"
 
 local study = {}
 
 study.columns = { "gpus", "experts_per_gpu", "model", "precision", "routing", "backend", "layers",
   "repetition", "update", "tokens", "time_s", "loss" }
 
--- Opens the device, or the best one that has every operation of the study.
-local function open_device(options)
-  local name = options.device or backends.best_device(options.backends)
-  local device, message = lab.device(name)
-  if not device then lab.usage_error("--device %s: %s", name, message) end
-  local ok, missing = backends.supported(device.name, options.backends)
-  if not ok then
-    lab.usage_error("--device %s: no kernel of operation '%s' there yet; use --device cpu", name, missing)
+local function open_device(name, backend_names)
+  name = name or backends.best_device(backend_names)
+  local known, device, message = pcall(lab.device, name)
+  if not known then lab.usage_error("--device: %s", (device:gsub("^%S+:%d+: ", ""))) end
+  if not device then lab.usage_error("--device: %s", message) end
+  local supported, missing = backends.supported(device.name, backend_names)
+  if not supported then
+    lab.usage_error("--device %s: there is no kernel of '%s' for it; use --device cpu", name, missing)
   end
   return device
 end
 
-local function choose_precision(options, device)
-  local precision = options.precision or "fp32"
-  if device.arch == 0 and precision ~= "fp32" then
-    lab.usage_error("--precision %s: the CPU trains in fp32; drop the flag or use --precision fp32", precision)
-  end
-  return precision
-end
-
--- Settings of the study, all flags resolved. Raises usage errors that name the flag.
+-- Options of experiments/depth_scaling.lua -> the settings of a study, the device opened and every
+-- default resolved. Raises usage errors that name the flag.
 function study.settings(options)
-  local device = open_device(options)
-  local settings = {
-    device = device, model = options.model or (device.arch == 0 and "tiny" or "30b-a3b"),
-    precision = choose_precision(options, device), backends = options.backends,
-    layers = options.layers, updates = options.updates, warmup = options.warmup,
-    top = options.top, routing = options.routing, repetitions = options.repetitions,
-    seed = options.seed, out = options.out, text = options.text, learning_rate = options.learning_rate,
-  }
-  local config, message = presets.config(settings.model, { learning_rate = options.learning_rate })
-  if not config then lab.usage_error("--model: %s", message) end
-  settings.config = config
-  message = schedule.validate {
-    backends = settings.backends, known_backends = backends.names(), layers = settings.layers,
-    updates = settings.updates, warmup = settings.warmup, top = settings.top,
-    repetitions = settings.repetitions }
+  local message = arguments.check(options, backends.names())
   if message then lab.usage_error("%s", message) end
+  local settings = {}
+  for _, name in ipairs { "backends", "layers", "updates", "warmup", "top", "text", "routing",
+    "repetitions", "seed", "out" } do
+    settings[name] = options[name]
+  end
+  settings.device = open_device(options.device, settings.backends)
+  local on_cpu = settings.device.arch == 0
+  settings.precision = options.precision or "fp32"
+  if on_cpu and settings.precision ~= "fp32" then
+    lab.usage_error("--precision %s: the CPU trains in fp32; use --precision fp32", settings.precision)
+  end
+  settings.model = options.model or (on_cpu and "tiny" or "30b-a3b")
+  settings.config, message = presets.config(settings.model, { learning_rate = options.learning_rate })
+  if not settings.config then lab.usage_error("--model: %s", message) end
   return settings
 end
 
--- What must agree for two parts of a study to be one: "key: value" text, with the provenance.
-local function describe(settings, text)
-  local function join(list) return table.concat(list, ",") end
-  return lab.provenance { device = settings.device, seed = settings.seed, script = arg and arg[0],
-    extra = {
-      { "model", settings.model }, { "precision", settings.precision }, { "routing", settings.routing },
-      { "backends", join(settings.backends) }, { "layers", join(settings.layers) },
-      { "updates", settings.updates }, { "repetitions", settings.repetitions },
-      { "learning_rate", settings.config.learning_rate }, { "text", text.name },
-      { "text_sha256", text.sha256 },
-    } }
+-- The provenance of a study. Its "flag" lines, with commit, device and hashes, are what must agree
+-- for a study to be resumed.
+local function provenance(settings, text, began)
+  return lab.provenance { device = settings.device, seed = settings.seed, extra = {
+    began = began, flag_model = settings.model, flag_precision = settings.precision,
+    flag_routing = settings.routing, flag_backends = table.concat(settings.backends, ","),
+    flag_layers = table.concat(settings.layers, ","), flag_updates = settings.updates,
+    flag_repetitions = settings.repetitions, flag_seed = settings.seed,
+    flag_learning_rate = settings.config.learning_rate, flag_text = text.name,
+    flag_text_sha256 = text.sha256,
+  } }
 end
 
--- Opens updates.tsv: fresh, or to go on after the runs that are complete. Returns the record and
--- the runs still to do.
-local function open_record(settings, provenance, fresh)
-  local path = settings.out .. "/updates.tsv"
-  local plan = schedule.runs(settings)
-  if fresh then lab.set_aside(path) end
-  if not lab.exists(path) then
-    local record, message = lab.record.create(path, provenance, study.columns)
-    if not record then lab.usage_error("--out %s: %s", settings.out, message) end
-    return record, plan
+local function keys(provenance_text)
+  local map = {}
+  for key, value in provenance_text:gmatch("([^:\n]+): ([^\n]*)") do map[key] = value end
+  return map
+end
+
+-- Renames an earlier result file to updates.1.tsv, updates.2.tsv, ...: measured rows are never
+-- thrown away.
+local function set_aside(path)
+  if not lab.stat(path) then return end
+  local stem, number = path:gsub("%.tsv$", ""), 1
+  while lab.stat(("%s.%d.tsv"):format(stem, number)) do number = number + 1 end
+  lab.check(os.rename(path, ("%s.%d.tsv"):format(stem, number)))
+end
+
+-- Rewrites the file without the rows of a cut run: aside, then renamed over it.
+local function rewrite(path, provenance_text, rows)
+  local record = lab.check(lab.record.create(path .. ".new", provenance_text, study.columns))
+  for _, row in ipairs(rows) do record:row(row) end
+  lab.check(record:close())
+  lab.check(os.rename(path .. ".new", path))
+end
+
+-- Opens updates.tsv, new or to be continued. Returns the record and the runs still to be made.
+local function open_record(settings, text, fresh)
+  local path, runs = settings.out .. "/updates.tsv", schedule.build(settings)
+  if fresh then set_aside(path) end
+  if not lab.stat(path) then
+    local block = provenance(settings, text, os.date("!%Y-%m-%dT%H:%M:%SZ"))
+    return lab.check(lab.record.create(path, block, study.columns)), runs
   end
-  local record, remaining, message = schedule.resume(path, plan, provenance, study.columns, settings)
-  if not record then lab.usage_error("%s", message) end
-  return record, remaining
+  local data = lab.record.read(path, study.columns, { drop_cut_row = true })
+  local block = provenance(settings, text, data.provenance.began)
+  local message = schedule.difference(data.provenance, keys(block))
+  if message then lab.usage_error("%s: %s", path, message) end
+  local state
+  state, message = schedule.resume(data.rows, runs, settings.updates)
+  if not state then lab.usage_error("%s: %s", path, message) end
+  if state.cut or data.cut then rewrite(path, block, state.keep) end
+  print(("resuming %s: %d of %d runs are complete%s"):format(path, #state.complete, #runs,
+    state.cut and "; the one that was cut starts again" or ""))
+  return lab.check(lab.record.append(path, study.columns)), state.remaining
 end
 
-local function name_of(run)
-  return ("%s, %d layer%s, repetition %d"):format(run.backend, run.layers, run.layers == 1 and "" or "s",
-    run.repetition)
-end
+local function is_finite(value) return value == value and math.abs(value) < math.huge end
 
 -- One whole run; every update is a row.
 local function measure(settings, text, run, record, progress)
-  local config = presets.config(settings.model, { layers = run.layers,
-    learning_rate = settings.learning_rate })
-  local model, message = step.build { device = settings.device, config = config, backend = run.backend,
-    seed = settings.seed, routing = settings.routing }
-  if not model then error { usage = ("%s: %s"):format(name_of(run), message) } end
-  local device, tokens = settings.device, model:tokens()
+  local config = presets.config(settings.model,
+    { layers = run.layers, learning_rate = settings.config.learning_rate })
+  local model, message = step.build { device = settings.device, config = config,
+    backend = run.backend, seed = settings.seed, routing = settings.routing }
+  if not model then lab.usage_error("%s: %s", schedule.name(run), message) end
+  local device = settings.device
   for update = 1, settings.updates do
     device:synchronize()
     local start = lab.time_us()
     local loss = model:update(text)
     device:synchronize()
     local time_s = (lab.time_us() - start) * 1e-6
-    if loss ~= loss or math.abs(loss) == math.huge then
-      lab.usage_error("%s: the loss is %s at update %d; the rows before it stay in %s/updates.tsv. "
-        .. "Lower --learning-rate (now %g) or change --seed.", name_of(run), tostring(loss), update,
+    if not is_finite(loss) then
+      lab.usage_error("%s: the loss is %s at update %d; the rows before it are in %s/updates.tsv. "
+        .. "Use a --learning-rate below %g, with --fresh", schedule.name(run), loss, update,
         settings.out, config.learning_rate)
     end
     record:row { gpus = device.arch == 0 and 0 or 1, experts_per_gpu = config.experts,
       model = settings.model, precision = settings.precision, routing = settings.routing,
       backend = run.backend, layers = run.layers, repetition = run.repetition, update = update,
-      tokens = tokens, time_s = ("%.9g"):format(time_s), loss = ("%.9g"):format(loss) }
-    progress:step(("%s, loss %.4f"):format(name_of(run), loss))
+      tokens = model:tokens(), time_s = ("%.9g"):format(time_s), loss = ("%.9g"):format(loss) }
+    progress:step(1, ("%s: loss %.4f"):format(schedule.name(run), loss))
   end
 end
 
--- Measures what is still to do. Returns the rows of updates.tsv, as the analysis reads them.
+-- Measures what is missing from settings.out/updates.tsv.
 function study.run(settings, fresh)
-  local ok, message = lab.mkdir(settings.out)
-  if not ok then lab.usage_error("--out %s: %s", settings.out, message) end
-  local text
-  text, message = texts.load(settings.text, settings.device, settings.config.vocabulary,
+  lab.check(lab.mkdir(settings.out))
+  local text, message = texts.load(settings.text, settings.device, settings.config.vocabulary,
     settings.config.sequence)
   if not text then lab.usage_error("--text: %s", message) end
-  local record, remaining = open_record(settings, describe(settings, text), fresh)
-  local progress = lab.progress { total = #remaining * settings.updates, unit = "updates" }
-  for _, run in ipairs(remaining) do
+  local record <close>, runs = open_record(settings, text, fresh)
+  local progress <close> = lab.progress { total = #runs * settings.updates, unit = "updates" }
+  for _, run in ipairs(runs) do
     measure(settings, text, run, record, progress)
     collectgarbage() -- the model's buffers go back before the next one is built
   end
-  progress:done()
-  record:close()
 end
 
 return study

@@ -82,13 +82,13 @@ end
 local function attention_backward(b, layer, s)
   local c, phase = b.config, "attention bprop"
   local packed = c.heads + 2 * c.kv_heads
-  local d_o = b:scratch("do", { b.t, c.heads * c.head_dim })
+  local dout = b:scratch("dout", { b.t, c.heads * c.head_dim })
   local dqkv = b:scratch("dqkv", { b.t, packed * c.head_dim })
   local dqkv4 = dqkv:view(0, { c.micro_batch, c.sequence, packed, c.head_dim })
   local dh = b:scratch("dh", { b.t, b.d })
   local w, dw = named(b, layer, "out")
-  linear_backward(b, phase, b.stream_gradient, s.o, w, dw, d_o)
-  b:backward(phase, "attention_backward", { ["do"] = d_o:view(0, { c.micro_batch, c.sequence,
+  linear_backward(b, phase, b.stream_gradient, s.o, w, dw, dout)
+  b:backward(phase, "attention_backward", { dout = dout:view(0, { c.micro_batch, c.sequence,
     c.heads, c.head_dim }), qkv = s.qkv4, o = s.o4, lse = s.lse, dqkv = dqkv4 })
   b:backward(phase, "rope", { qkv = dqkv4, rotated_heads = c.heads + c.kv_heads,
     theta = c.rope_theta, inverse = 1 })

@@ -1,4 +1,4 @@
--- Parameters of a model: one flat fp32 tensor each for values, gradients and the two AdamW
+-- Parameters of a model: one flat tensor each for values, gradients and the two AdamW
 -- moments, with named views, so that the optimiser is one launch per weight-decay region.
 --
 -- Order of the flat layout: matrices whose gradients GEMMs write, then the embedding, then the
@@ -61,7 +61,7 @@ end
 -- Builds the parameters on `device`. Returns {value, gradient = name -> view; flat =
 -- {value, gradient, m, v}; regions = {{first, count, decay}}, accumulated = view of the gradients
 -- that must be zeroed, count}, or nil and a message when memory runs out.
-local function build(config, device, seed)
+local function build(config, device, seed, precision)
   local specs, offset, offsets = list(config), 0, {}
   local first_accumulated, first_norm
   for i, spec in ipairs(specs) do
@@ -72,7 +72,7 @@ local function build(config, device, seed)
   end
   local flat = {}
   for _, role in ipairs { "value", "gradient", "m", "v" } do
-    local tensor, message = lab.tensor { device = device, dtype = "fp32", shape = { offset }, fill = 0 }
+    local tensor, message = lab.tensor { device = device, dtype = precision, shape = { offset }, fill = 0 }
     if not tensor then return nil, ("parameters of %s: %s"):format(config.name, message) end
     flat[role] = tensor
   end

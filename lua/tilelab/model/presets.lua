@@ -13,9 +13,9 @@ local presets = {
     learning_rate = 2e-4,
   },
   tiny = {
-    d_model = 96, ffn = 288, heads = 6, kv_heads = 1, head_dim = 16,
-    experts = 8, top_k = 2, expert_ffn = 40, shared_ffn = 40,
-    layers = 20, vocabulary = 256, sequence = 128, micro_batch = 2, update_frequency = 4,
+    d_model = 192, ffn = 576, heads = 6, kv_heads = 1, head_dim = 32,
+    experts = 8, top_k = 2, expert_ffn = 80, shared_ffn = 80,
+    layers = 20, vocabulary = 256, sequence = 256, micro_batch = 2, update_frequency = 4,
     learning_rate = 2e-3,
   },
 }

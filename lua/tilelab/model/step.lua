@@ -19,7 +19,7 @@ local function out_of_memory(what, message)
 end
 
 function Builder:tensor(shape, dtype)
-  local tensor, message = lab.tensor { device = self.device, dtype = dtype or "fp32", shape = shape, fill = 0 }
+  local tensor, message = lab.tensor { device = self.device, dtype = dtype or self.precision, shape = shape, fill = 0 }
   if not tensor then out_of_memory("activations", message) end
   return tensor
 end
@@ -136,16 +136,17 @@ local Model = {}
 Model.__index = Model
 
 -- Builds a model. options: device (opened), config (presets.config), backend (its name), seed,
--- routing ("model", "multinomial" or "zipf"). Returns the model, or nil and a message when the
+-- routing ("model", "multinomial" or "zipf"), precision ("fp32", or "fp64" for gradient checks on
+-- the CPU). Returns the model, or nil and a message when the
 -- device runs out of memory.
 local function build(options)
   local config, device = options.config, options.device
   local b = setmetatable({ config = config, device = device, backend = backends.get(options.backend),
-    first = {}, later = {}, zeroed = {}, scratches = {}, d = config.d_model,
-    t = config.micro_batch * config.sequence }, Builder)
+    precision = options.precision or "fp32", first = {}, later = {}, zeroed = {}, scratches = {},
+    d = config.d_model, t = config.micro_batch * config.sequence }, Builder)
   b.rows = layout_rows(config, b.t, b.backend.align)
   local message
-  b.parameters, message = parameters.build(config, device, options.seed)
+  b.parameters, message = parameters.build(config, device, options.seed, b.precision)
   if not b.parameters then return nil, message end
   local ok, failure = xpcall(function()
     b.routing = routing.new(options.routing or "model", config, b.t, options.seed)

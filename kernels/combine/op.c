@@ -1,0 +1,79 @@
+/* Tables of combine and combine_backward; see op.h. */
+#include "kernels/combine/op.h"
+
+#include "kernels/host/check.h"
+
+#define INDEX TL_DTYPE_BIT(TL_I32)
+
+static double slots(const struct tl_problem *problem)
+{
+    return (double)problem->dim[COMBINE_DIM_TOKENS] * (double)problem->dim[COMBINE_DIM_TOP_K];
+}
+
+static double forward_flops(const struct tl_problem *problem)
+{
+    return 2 * slots(problem) * (double)problem->dim[COMBINE_DIM_D];
+}
+
+static double backward_flops(const struct tl_problem *problem)
+{
+    return 3 * slots(problem) * (double)problem->dim[COMBINE_DIM_D];
+}
+
+/* One row for each slot, one for each token of y and of shared, weights, indices. */
+static double forward_bytes(const struct tl_problem *problem)
+{
+    double tokens = (double)problem->dim[COMBINE_DIM_TOKENS];
+    double rows = slots(problem) + tokens * (problem->present[COMBINE_SHARED] ? 2 : 1);
+    double elements = rows * (double)problem->dim[COMBINE_DIM_D] + slots(problem);
+    return elements * (double)tl_dtype_size(problem->dtype[COMBINE_X]) + 4 * slots(problem);
+}
+
+/* dy once, a row of x and one of dx for each slot, weights and dweights, both indices. */
+static double backward_bytes(const struct tl_problem *problem)
+{
+    double rows = (double)problem->dim[COMBINE_DIM_TOKENS] + 2 * slots(problem);
+    double elements = rows * (double)problem->dim[COMBINE_DIM_D] + 2 * slots(problem);
+    return elements * (double)tl_dtype_size(problem->dtype[COMBINE_BACKWARD_DY]) +
+           4 * (slots(problem) + (double)problem->dim[COMBINE_DIM_ROWS]);
+}
+
+const struct tl_operation tl_op_combine = {
+    .name = "combine",
+    .equation = "y[t] = shared[t] + sum_j weights[t,j] x[slot_rows[t,j]]",
+    .dims = "tokens top_k d rows",
+    .args =
+        {
+            [COMBINE_X] = {"x", TL_IN, false, TL_WIDE_FLOATS, "rows d"},
+            [COMBINE_SLOT_ROWS] = {"slot_rows", TL_IN, false, INDEX, "tokens top_k"},
+            [COMBINE_WEIGHTS] = {"weights", TL_IN, false, TL_WIDE_FLOATS, "tokens top_k"},
+            [COMBINE_SHARED] = {"shared", TL_IN, true, TL_WIDE_FLOATS, "tokens d"},
+            [COMBINE_Y] = {"y", TL_OUT, false, TL_WIDE_FLOATS, "tokens d"},
+        },
+    .flops = forward_flops,
+    .bytes = forward_bytes,
+    .check = tl_check_one_float,
+};
+
+const struct tl_operation tl_op_combine_backward = {
+    .name = "combine_backward",
+    .equation = "dx[r] = weights[row_slots[r]] dy[row_slots[r] / top_k], 0 in pad rows; "
+                "dweights[t,j] = dy[t] . x[slot_rows[t,j]]",
+    .dims = "tokens top_k d rows num_experts",
+    .args =
+        {
+            [COMBINE_BACKWARD_DY] = {"dy", TL_IN, false, TL_WIDE_FLOATS, "tokens d"},
+            [COMBINE_BACKWARD_X] = {"x", TL_IN, false, TL_WIDE_FLOATS, "rows d"},
+            [COMBINE_BACKWARD_ROW_SLOTS] = {"row_slots", TL_IN, false, INDEX, "rows"},
+            [COMBINE_BACKWARD_SLOT_ROWS] = {"slot_rows", TL_IN, false, INDEX, "tokens top_k"},
+            [COMBINE_BACKWARD_WEIGHTS] = {"weights", TL_IN, false, TL_WIDE_FLOATS, "tokens top_k"},
+            [COMBINE_BACKWARD_GROUP_OFFSETS] = {"group_offsets", TL_IN, false, INDEX,
+                                                "num_experts+1"},
+            [COMBINE_BACKWARD_DX] = {"dx", TL_OUT, false, TL_WIDE_FLOATS, "rows d"},
+            [COMBINE_BACKWARD_DWEIGHTS] = {"dweights", TL_OUT, false, TL_WIDE_FLOATS,
+                                           "tokens top_k"},
+        },
+    .flops = backward_flops,
+    .bytes = backward_bytes,
+    .check = tl_check_one_float,
+};

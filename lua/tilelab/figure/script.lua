@@ -1,0 +1,369 @@
+-- The gnuplot side of a figure: its data file, its layout in points, and a script that carries
+-- style.gp and the template inside, so that the folder can be moved anywhere.
+--
+-- The layout is computed here because gnuplot guesses text widths: margins, key columns and
+-- line breaks come from real widths, so that nothing is cut off and the key, which sits above
+-- the plot, never meets data. Works on the prepared figure described in draw (figure.lua).
+
+local axes = require "tilelab.figure.axes"
+local text = require "tilelab.figure.text"
+
+local script = {}
+
+local SIZE = 8          -- points of all text, as in style.gp
+local LINE = 9.4        -- points from one line of text to the next
+local DIGIT = 4.45      -- gnuplot's idea of a character's width at 8 points
+local SAMPLE = 21.7     -- points of a key entry before its text
+local TIC = 6           -- points between the frame and a tic label
+
+-- Words as a gnuplot string; single quotes know no escapes but '' for a quote.
+local function quote(s)
+  return "'" .. s:gsub("'", "''") .. "'"
+end
+
+local function quote_lines(lines)
+  local parts = {}
+  for i, line in ipairs(lines) do parts[i] = quote(line) end
+  return #parts > 0 and table.concat(parts, '."\\n".') or "''"
+end
+
+local function number(value)
+  return axes.finite(value) and string.format("%.17g", value) or "NaN"
+end
+
+-- Text of the data file: one index per series, its name alone in the first block; a blank line
+-- is a gap in the line.
+function script.data(figure)
+  local out = {figure.kind == "bars" and "# cluster\ty\tlo\thi\tlabel"
+    or "# x\ty\tlo\thi\tmark (1 highlighted, 2 alone between gaps)"}
+  for i, series in ipairs(figure.series) do
+    if i > 1 then out[#out + 1] = "\n" end
+    out[#out + 1] = '"' .. series.name:gsub('"', "'") .. '"\n'
+    local gap = true
+    for _, point in ipairs(series.points) do
+      if axes.finite(point.y) then
+        local row = {number(point.x), number(point.y), number(point.lo), number(point.hi)}
+        if figure.kind == "bars" then row[5] = '"' .. point.label:gsub('"', "'") .. '"' end
+        if figure.kind ~= "bars" then row[5] = point.mark and "1" or point.alone and "2" or "0" end
+        out[#out + 1] = table.concat(row, "\t")
+        gap = false
+      elseif not gap then
+        out[#out + 1] = "" -- one blank line only: two would start a new index
+        gap = true
+      end
+    end
+    if out[#out] == "" then out[#out] = nil end
+  end
+  return table.concat(out, "\n") .. "\n"
+end
+
+-- Key: entries in reading order of the template, cut to the page, in as many columns as fit.
+local function key_layout(figure, width)
+  local entries = {}
+  local function add(name) entries[#entries + 1] = name end
+  for _, series in ipairs(figure.series) do
+    if series.key then add(series.name) end
+  end
+  for _, label in ipairs(figure.mark_labels) do add(label) end
+  for _, line in ipairs(figure.references) do add(line.label) end
+  for _, region in ipairs(figure.regions) do add(region.label) end
+  local widest, longest = 0, 0
+  for _, entry in ipairs(entries) do
+    local shown = text.shorten(entry, width - SAMPLE - 8, SIZE)
+    widest = math.max(widest, axes.width(shown, SIZE))
+    longest = math.max(longest, utf8.len(shown))
+  end
+  local pitch = SAMPLE + widest + 9
+  local columns = math.max(1, math.min(#entries, math.floor((width * 0.97 + 9) / pitch)))
+  local rows = math.ceil(#entries / columns)
+  return {
+    rows = rows, columns = #entries > 0 and math.ceil(#entries / rows) or 0, pitch = pitch,
+    cut = width - SAMPLE - 8, extra = (pitch - SAMPLE) / DIGIT - longest,
+  }
+end
+
+-- Category labels of bars: side by side on up to three lines, else turned; returns the labels,
+-- the angle, the height they take, and k where only every k-th has room. `left` is the room left
+-- of the plot, into which the first turned label reaches.
+local function category_labels(figure, slot, left)
+  local lines, rows, words_fit = {}, 1, true
+  for c, label in ipairs(figure.categories) do
+    lines[c] = text.wrap(label, slot - 3, SIZE)
+    rows = math.max(rows, #lines[c])
+    for word in label:gmatch("%S+") do
+      for _, part in ipairs(text.parts(word)) do
+        words_fit = words_fit and axes.width(part, SIZE) <= slot - 3
+      end
+    end
+  end
+  if words_fit and rows <= 3 then return lines, 0, rows * LINE, 1 end
+  local angle, longest, widest = 40, (left + slot / 2 - 8) / math.cos(math.rad(40)), 0
+  if slot < 1.6 * LINE or longest < 50 then angle, longest = 90, 80 end
+  longest = math.min(longest, 80)
+  for c, label in ipairs(figure.categories) do
+    local shown = text.shorten(label, longest, SIZE)
+    lines[c] = {shown}
+    widest = math.max(widest, axes.width(shown, SIZE))
+  end
+  local height = widest * math.sin(math.rad(angle)) + LINE * math.cos(math.rad(angle))
+  return lines, angle, height, math.max(1, math.ceil(LINE / slot))
+end
+
+-- X axis of lines and trace, thinned until its labels stand apart on `width` points.
+local function x_axis(figure, width)
+  local x, options = figure.x, {pad = figure.kind == "trace" and 0.01 or 0.04}
+  if figure.logx then
+    local axis = axes.log(x.lo, x.hi, figure.logx, math.max(2, width // 34), options)
+    return figure.xtics and axes.at(axis, figure.xtics) or axis
+  end
+  local intervals = math.max(2, width // 30)
+  while true do
+    local axis = axes.linear(x.lo, x.hi, intervals, options)
+    if figure.xtics then return axes.at(axis, figure.xtics) end
+    local need = axes.label_width(axis, SIZE) + 8
+    if intervals <= 2 or need * (#axis.tics - 1) <= width then break end
+    intervals = intervals - 1
+  end
+  local axis = axes.linear(x.lo, x.hi, intervals, options)
+  if #x.values <= 8 and axes.plain(x.values) then -- few: name just those, where they stand apart
+    local named = axes.at({lo = axis.lo, hi = axis.hi}, x.values)
+    local clear = true
+    for i = 2, #named.tics do
+      local gap = (axes.position(axis, named.tics[i].value)
+        - axes.position(axis, named.tics[i - 1].value)) * width
+      clear = clear and gap >= (axes.width(named.tics[i].label, SIZE)
+        + axes.width(named.tics[i - 1].label, SIZE)) / 2 + 3
+    end
+    if clear then return named end
+  end
+  return axis
+end
+
+local function y_axis(figure, height)
+  local y = figure.y
+  local options = {fixed_lo = y.fixed_lo, fixed_hi = y.fixed_hi, pad = 0.04, snap = true}
+  if figure.logy then
+    return axes.log(y.lo, y.hi, figure.logy, math.max(2, height // 18), options)
+  end
+  return axes.linear(y.lo, y.hi, math.max(2, math.min(6, height // 16)), options)
+end
+
+-- Everything in points from the lower left corner. Returns nil, reason when a given height
+-- leaves no room for the plot.
+local function layout(figure)
+  local box = {width = figure.width * 72, plot_height = 60 + 0.2 * figure.width * 72}
+  box.key = key_layout(figure, box.width - 6)
+  box.title = figure.title and text.wrap(figure.title, box.width - 8, SIZE) or {}
+  box.xlabel = text.wrap(figure.xlabel, box.width - 12, SIZE)
+  box.top = 4 + #box.title * LINE + box.key.rows * LINE + (box.key.rows > 0 and 4 or 2)
+  box.right = 7
+  local labels_height = LINE
+  for _ = 1, 2 do -- the second time, the height of turned labels is known
+    box.bottom = ((box.angle or 0) == 0 and 3 or TIC) + labels_height + 2
+      + (#box.xlabel > 0 and #box.xlabel * LINE + 2 or 0)
+    if figure.height then
+      box.plot_height = figure.height * 72 - box.top - box.bottom
+      if box.plot_height < 36 then
+        return nil, string.format("height %g in leaves no room for the plot beside its labels "
+          .. "and key: give at least %.1f in", figure.height, (box.top + box.bottom + 60) / 72)
+      end
+    end
+    box.y = y_axis(figure, box.plot_height)
+    box.ylabel = text.wrap(figure.ylabel, box.plot_height + 0.6 * box.bottom, SIZE)
+    box.ytic_width = axes.label_width(box.y, SIZE)
+    box.left = 3 + #box.ylabel * LINE + (#box.ylabel > 0 and 3 or 0) + box.ytic_width + TIC
+    local plot_width = box.width - box.left - box.right
+    if figure.kind == "bars" then
+      box.slot = plot_width / #figure.categories
+      box.labels, box.angle, labels_height, box.stride = category_labels(figure, box.slot, box.left)
+    else
+      box.x = x_axis(figure, plot_width)
+      local last = box.x.tics[#box.x.tics]
+      if last then
+        local beyond = axes.width(last.label, SIZE) / 2
+          - (1 - axes.position(box.x, last.value)) * plot_width
+        box.right = math.max(7, beyond + 3)
+        box.x = x_axis(figure, box.width - box.left - box.right)
+      end
+    end
+  end
+  box.height = box.bottom + box.plot_height + box.top
+  return box
+end
+
+local function tic_list(axis)
+  local items = {}
+  for i, tic in ipairs(axis.tics) do
+    -- gnuplot reads a tic label as a format: percent signs are doubled
+    items[i] = string.format("%s %.17g%s", quote((tic.label:gsub("%%", "%%%%"))), tic.value,
+      tic.minor and " 1" or "")
+  end
+  return (axis.enhanced and "enhanced" or "noenhanced") .. " (" .. table.concat(items, ", ") .. ")"
+end
+
+local function array(name, items)
+  if #items == 0 then return nil end
+  return string.format("array %s[%d] = [%s]", name, #items, table.concat(items, ", "))
+end
+
+local function words(list)
+  return quote(table.concat(list, " "))
+end
+
+-- Commands that name the series and say how each is drawn.
+local function series_settings(figure, box, emit)
+  local names, slots = {}, {}
+  local lists = {LINES = {}, POINTS = {}, DOTTED = {}, INTERVALS = {}, BANDS = {}, MARKS = {},
+    ALONE = {}, KEY_BOTH = {}, KEY_LINES = {}, KEY_POINTS = {}, KEY_DOTTED = {}}
+  local function list(name, i) lists[name][#lists[name] + 1] = i end
+  for i, series in ipairs(figure.series) do
+    names[i] = series.key and quote(text.shorten(series.name, box.key.cut, SIZE)) or "''"
+    slots[i] = tostring(series.slot)
+    local form = figure.kind ~= "lines" and "BOTH" or series.dotted and "DOTTED"
+      or series.style == "line" and "LINES" or series.style == "points" and "POINTS" or "BOTH"
+    if form == "BOTH" or form == "LINES" then list("LINES", i) end
+    if form == "BOTH" or form == "POINTS" then list("POINTS", i) end
+    if form == "DOTTED" then list("DOTTED", i) end
+    if series.key then list("KEY_" .. form, i) end
+    if series.interval == "bars" then list("INTERVALS", i) end
+    if series.interval == "band" then list("BANDS", i) end
+    if series.marks then list("MARKS", i) end
+    if series.alone and (figure.kind == "trace" or form == "LINES" or form == "DOTTED") then
+      list("ALONE", i)
+    end
+  end
+  emit("SERIES = %d", #figure.series)
+  emit("%s", array("NAME", names))
+  emit("%s", array("SLOT", slots))
+  local used = {
+    lines = {"LINES", "POINTS", "DOTTED", "INTERVALS", "BANDS", "KEY_BOTH", "KEY_POINTS",
+      "KEY_LINES", "KEY_DOTTED", "ALONE"},
+    bars = {"INTERVALS", "KEY_BOTH"},
+    trace = {"BANDS", "MARKS", "KEY_BOTH", "ALONE"},
+  }
+  for _, name in ipairs(used[figure.kind]) do emit("%s = %s", name, words(lists[name])) end
+  if figure.kind == "trace" then
+    local labels = {}
+    for i, label in ipairs(figure.mark_labels) do
+      labels[i] = quote(text.shorten(label, box.key.cut, SIZE))
+    end
+    emit("MARK_KEYS = %d", #labels)
+    if #labels > 0 then emit("%s", array("MARKED", labels)) end
+  end
+end
+
+-- Reference lines, grey regions, the zero line.
+local function mark_settings(figure, box, emit)
+  for _, name in ipairs {"REFERENCE", "REGION"} do
+    local items = {}
+    for i, item in ipairs(name == "REGION" and figure.regions or figure.references) do
+      items[i] = quote(text.shorten(item.label, box.key.cut, SIZE))
+    end
+    emit("%sS = %d", name, #items)
+    if #items > 0 then emit("%s", array(name, items)) end
+  end
+  for i, region in ipairs(figure.regions) do
+    local from = math.max(region.from, box.x.lo)
+    local to = math.min(region.to, box.x.hi)
+    if from < to then
+      emit("set object %d rectangle from first %.17g, graph 0 to first %.17g, graph 1 behind "
+        .. "fc rgb SHADE[%d] fs solid noborder", i, from, to, i)
+    end
+  end
+  for i, line in ipairs(figure.references) do
+    local from, to = string.format("graph 0, first %s", number(line.y)),
+      string.format("graph 1, first %s", number(line.y))
+    if line.x then
+      from = string.format("first %s, graph 0", number(line.x))
+      to = string.format("first %s, graph 1", number(line.x))
+    end
+    emit("set arrow %d from %s to %s nohead %s ls %d", i, from, to,
+      figure.kind == "bars" and "front" or "back", 10 + i)
+  end
+  if not figure.logy and box.y.lo < 0 and box.y.hi > 0 then
+    emit("set arrow 9 from graph 0, first 0 to graph 1, first 0 nohead back ls 20")
+  end
+end
+
+-- Title and axis labels, one gnuplot label a line: set xlabel and ylabel would stand where gnuplot
+-- guesses the tic labels to end.
+local function label_settings(box, emit)
+  local function place(lines, id, x, y, turned)
+    for i, line in ipairs(lines) do
+      local half = axes.width(line, SIZE) / 2 + 2
+      local length = turned and box.height or box.width
+      local along = math.max(half, math.min(turned and y or x, length - half))
+      local across = turned and x + (i - 0.5) * LINE or y - (i - 0.5) * LINE
+      emit("set label %d %s at screen %.5f, screen %.5f center%s noenhanced", id + i, quote(line),
+        (turned and across or along) / box.width, (turned and along or across) / box.height,
+        turned and " rotate by 90" or "")
+    end
+  end
+  place(box.title, 0, box.width / 2, box.height - 2)
+  place(box.xlabel, 20, (box.left + box.width - box.right) / 2, 2 + #box.xlabel * LINE)
+  place(box.ylabel, 40, 2, box.bottom + box.plot_height / 2, true)
+end
+
+local function x_settings(figure, box, emit)
+  if figure.kind ~= "bars" then
+    emit("set xrange [%.17g:%.17g] noextend", box.x.lo, box.x.hi)
+    if box.x.log then emit("set logscale x %d", box.x.log) end
+    emit("set xtics %s", tic_list(box.x))
+    return
+  end
+  emit("CLUSTERS = %d", #figure.categories)
+  emit("set xrange [0.5:CLUSTERS+0.5] noextend")
+  local items = {}
+  for c = 1, #figure.categories, box.stride do
+    items[#items + 1] = string.format("%s %d", quote_lines(box.labels[c]):gsub("%%", "%%%%"), c)
+  end
+  local turn = box.angle == 0 and "norotate"
+    or string.format("rotate by %d right offset 0,0", box.angle)
+  emit("set xtics scale 0 %s noenhanced (%s)", turn, table.concat(items, ", "))
+end
+
+-- Text of stem.gp. `style` and `template` are the texts of the files under plots/.
+-- Returns nil, reason when the figure cannot be laid out.
+function script.gnuplot(figure, style, template)
+  local box, reason = layout(figure)
+  if not box then return nil, reason end
+  local out = {}
+  local function emit(fmt, ...) out[#out + 1] = select("#", ...) > 0 and fmt:format(...) or fmt end
+  emit("# %s: redraw with `gnuplot -c %s.gp [pdf|svg|png]` (gnuplot 5.4 or later, font",
+    figure.stem, figure.stem)
+  emit("# Liberation Sans). Written by tilelab; the data is in %s.dat.", figure.stem)
+  emit("")
+  emit("FIGURE = %s", quote(figure.stem))
+  emit("FOLDER = ''")
+  emit("do for [i=1:strlen(ARG0)] { if (ARG0[i:i] eq '/') { FOLDER = ARG0[1:i] } }")
+  emit("DATA = FOLDER.FIGURE.'.dat'")
+  emit("OUTPUT = FOLDER.FIGURE.'.'.(ARGC > 0 ? ARG1 : 'pdf')")
+  emit("WIDTH = %.17g", figure.width)
+  emit("HEIGHT = %.17g", box.height / 72)
+  emit("\n# --- plots/style.gp\n\n%s", style)
+  emit("# --- this figure\n")
+  local left, top = box.left / box.width, 1 - box.top / box.height
+  emit("set lmargin at screen %.5f", left)
+  emit("set rmargin at screen %.5f", 1 - box.right / box.width)
+  emit("set bmargin at screen %.5f", box.bottom / box.height)
+  emit("set tmargin at screen %.5f", top)
+  label_settings(box, emit)
+  emit("set yrange [%.17g:%.17g] noextend", box.y.lo, box.y.hi)
+  if box.y.log then emit("set logscale y %d", box.y.log) end
+  emit("set ytics %s", tic_list(box.y))
+  x_settings(figure, box, emit)
+  if box.key.rows == 0 then
+    emit("set key off")
+  else
+    local need = box.key.columns * box.key.pitch
+    local from = math.max(3, math.min(box.left - 4, box.width - 3 - need))
+    emit("set key at screen %.5f, screen %.5f left top vertical maxrows %d width %.3f",
+      from / box.width, 1 - (2 + #box.title * LINE) / box.height, box.key.rows, box.key.extra)
+  end
+  series_settings(figure, box, emit)
+  mark_settings(figure, box, emit)
+  emit("\n# --- plots/%s.gp\n\n%s", figure.kind, template)
+  return table.concat(out, "\n")
+end
+
+return script

@@ -1,0 +1,311 @@
+-- Figures: every kind with awkward input is drawn, fits its preset, embeds its fonts, redraws on
+-- its own in another folder, and every refusal says what is wrong.
+--
+-- FIGURE_KEEP=folder keeps the drawings there, to be looked at.
+
+local t = dofile("tests/lua/tap.lua")
+package.path = "lua/?.lua;" .. package.path
+local figure = require "tilelab.figure"
+local axes = require "tilelab.figure.axes"
+local text = require "tilelab.figure.text"
+
+local NAN, INF = 0 / 0, math.huge
+
+local function shell(command)
+  local pipe = assert(io.popen("(" .. command .. ") 2>&1"))
+  local output = pipe:read("a")
+  return pipe:close() == true, output
+end
+
+local function has(program)
+  return (shell("command -v " .. program))
+end
+
+local function read(path)
+  local file = io.open(path, "rb")
+  if not file then return nil end
+  local content = file:read("a")
+  file:close()
+  return content
+end
+
+local kept = os.getenv("FIGURE_KEEP")
+local out = kept or os.tmpname()
+if not kept then
+  os.remove(out)
+  assert(shell("mkdir -m 700 '" .. out .. "'"))
+end
+
+local caption = {n = 5, statistic = "median of the updates", device = "Test device 100 %",
+  clock = "1755 MHz, locked", commit = "0123abc", note = "CPU reference, no performance claim"}
+
+local function curve(name, count, scale, fields)
+  local points = {}
+  for i = 1, count do
+    local y = scale * (i + 3) ^ 0.7
+    points[i] = {x = i, y = y, lo = y * 0.95, hi = y * 1.06, mark = i % 11 == 0}
+  end
+  local series = {name = name, points = points}
+  for key, value in pairs(fields or {}) do series[key] = value end
+  return series
+end
+
+local function six(count)
+  local list = {}
+  for i = 1, 6 do list[i] = curve("sm90_variant_" .. i, count, i) end
+  return list
+end
+
+local awkward = [[a_b^c {x} 50% "q" 'r' \n `date` $HOME @m µ×]]
+
+local cases = {
+  {name = "lines-plain", kind = "lines",
+    series = {curve("RapidGEMM", 6, 2), curve("DeepGEMM", 6, 2.2)}},
+  {name = "lines-awkward", kind = "lines", title = awkward, xlabel = awkward, ylabel = awkward,
+    series = {curve(awkward, 4, 1), curve("invalid \xff\xc3 bytes\nand lines", 4, 2)}},
+  {name = "lines-one-point", kind = "lines", series = {{name = "one", points = {{x = 7, y = 3}}}}},
+  {name = "lines-hundred", kind = "lines", preset = "acm-full", series = six(100)},
+  {name = "lines-nan", kind = "lines", series = {
+    {name = "gaps", points = {{x = 1, y = 1}, {x = 2, y = NAN}, {x = 3},
+      {x = 4, y = 2, lo = NAN, hi = 3}, {x = 5, y = 3, lo = 2, hi = INF},
+      {x = 6, y = -INF}, {x = 7, y = 2.5}}},
+    {name = "nothing", points = {{x = 1, y = NAN}}}}},
+  {name = "lines-log", kind = "lines", logx = true, logy = true, preset = "ieee-column", series = {
+    {name = "bytes", points = {{x = 1024, y = 1e-7}, {x = 4096, y = 3e-3, lo = -1, hi = 1},
+      {x = 2 ^ 20, y = 1e6}, {x = 2 ^ 24, y = 0}}}}},
+  {name = "lines-log-narrow", kind = "lines", logx = 10, logy = true, series = {
+    {name = "narrow", points = {{x = 30, y = 20}, {x = 35, y = 21}, {x = 40, y = 22}}}}},
+  {name = "lines-huge", kind = "lines", series = {
+    {name = "huge", points = {{x = 1e9, y = 1e290}, {x = 2e9, y = -1e299}, {x = 3e9, y = 1e305}}}}},
+  {name = "lines-tiny", kind = "lines", series = {
+    {name = "tiny", points = {{x = 1e-9, y = 3e-290}, {x = 2e-9, y = 5e-290}}}}},
+  {name = "lines-offset", kind = "lines", series = {
+    {name = "large and close", points = {{x = 1, y = 1234567.25}, {x = 2, y = 1234567.5}}},
+    {name = "same", points = {{x = 1, y = 1234567.25}, {x = 2, y = 1234567.25}}, dotted = true}}},
+  {name = "lines-notes", kind = "lines", zero = true, series = six(30),
+    references = {{y = 20, label = "peak, 100 %"}, {x = 12, label = "ridge"}},
+    regions = {{to = 5, label = "warm-up"}}},
+  {name = "lines-long-key", kind = "lines", series = {
+    curve(("a long name that no column of a paper holds "):rep(4), 5, 1), curve("short", 5, 2)}},
+  {name = "bars-plain", kind = "bars", preset = "neurips", series = {curve("RapidGEMM", 3, 150000),
+    curve("DeepGEMM", 3, 140000)}},
+  {name = "bars-labels", kind = "bars", series = {{name = "a_b 'c'", points = {
+    {x = "m_grouped nt 50%", y = 3, lo = 2, hi = 4}, {x = "k_grouped_with_a_long_name", y = -2},
+    {x = 'quote "d"', y = NAN}, {x = "µ `x`", y = 1.5}}}}},
+  {name = "bars-six", kind = "bars", preset = "acm-full", series = six(5)},
+  {name = "bars-hundred", kind = "bars", series = {curve("many", 100, 1)}},
+  {name = "bars-zero", kind = "bars", series = {{name = "zero", points = {{x = 1, y = 0}}}}},
+  {name = "trace-plain", kind = "trace", preset = "acm-full", marked = "fastest 8",
+    series = {curve("RapidGEMM", 100, 2), curve("DeepGEMM", 100, 2.1)},
+    regions = {{to = 20.5, label = "dropped"}}},
+  {name = "trace-log", kind = "trace", logy = true, series = {
+    {name = "loss", points = {{x = 1, y = 11}, {x = 2, y = NAN}, {x = 3, y = 0.02, mark = true}}}}},
+}
+
+local gnuplot = has("gnuplot")
+local skip_reason = "gnuplot is not installed"
+
+-- Width of the page in inches, and the fonts' faults, from poppler's tools.
+local function page_width(pdf)
+  local _, said = shell("pdfinfo '" .. pdf .. "'")
+  return tonumber(said:match("Page size:%s+([%d.]+)") or 0) / 72
+end
+
+local function check_pdf(name, files, spec)
+  if not (has("pdffonts") and has("pdfinfo") and has("pdftotext")) then
+    t.skip("poppler-utils is not installed", 5)
+    return
+  end
+  local _, fonts = shell("pdffonts '" .. files.pdf .. "'")
+  t.like(fonts, "LiberationSans", name .. ": text is in Liberation Sans")
+  t.ok(not fonts:find("Type 3") and not fonts:find("%sno%s+%a+%s+%a+%s+%d+%s+%d+%s"),
+    name .. ": every font is embedded, none is Type 3")
+  local width_in = figure.presets[spec.preset or "acm-column"]
+  t.ok(math.abs(page_width(files.pdf) - width_in) < 0.01, name .. ": width of the preset")
+  local _, words = shell("pdftotext -bbox '" .. files.pdf .. "' -")
+  local width, height = words:match('<page width="([%d.]+)" height="([%d.]+)"')
+  local outside
+  for x0, y0, x1, y1, word in words:gmatch(
+    'xMin="([%d.-]+)" yMin="([%d.-]+)" xMax="([%d.-]+)" yMax="([%d.-]+)">([^<]*)<') do
+    if tonumber(x0) < 0 or tonumber(y0) < -1 or tonumber(x1) > tonumber(width)
+      or tonumber(y1) > tonumber(height) then
+      outside = word
+    end
+  end
+  t.is(outside, nil, name .. ": no word is cut off")
+  local y0, y1 = words:match('yMin="([%d.]+)" xMax="[%d.]+" yMax="([%d.]+)">RapidGEMM<')
+  if y0 then
+    t.ok(math.abs(tonumber(y1) - tonumber(y0) - 8 * 1.117) < 0.2, name .. ": text of 8 points")
+  end
+  local lost
+  for _, series in ipairs(spec.series) do
+    local word = series.name:match("^[%w_]+")
+    if series.name ~= "nothing" and not words:find(">" .. word, 1, true) then lost = word end
+  end
+  t.is(lost, nil, name .. ": the key names every series")
+end
+
+-- A stem.gp must redraw alone: copy it with its data elsewhere and run it there.
+local function check_redraw(name, files)
+  local folder = out .. "/elsewhere " .. name
+  local ok, said = shell(string.format(
+    "mkdir -p '%s' && cp '%s' '%s' '%s' && cd '%s' && gnuplot -c %s.gp svg && test -s %s.svg",
+    folder, files.gp, files.dat, folder, folder, name, name))
+  if not t.ok(ok, name .. ": redraws alone in another folder") then print("# " .. said) end
+end
+
+for _, case in ipairs(cases) do
+  local spec, name = {}, case.name
+  for key, value in pairs(case) do spec[key] = value end
+  spec.name = nil
+  spec.path, spec.caption = out .. "/" .. name, caption
+  spec.xlabel, spec.ylabel = spec.xlabel or "Depth (layers)", spec.ylabel or "Throughput (tok/s)"
+  if not gnuplot then
+    t.skip(skip_reason, 9)
+  else
+    local files, reason = figure.draw(spec)
+    if t.ok(files, name .. ": drawn") then
+      t.is(files.note, nil, name .. ": without a warning")
+      local complete = true
+      for _, kind in ipairs {"pdf", "svg", "png", "gp", "dat", "tex", "caption"} do
+        complete = complete and #(read(files[kind]) or "") > 0
+      end
+      t.ok(complete, name .. ": seven files, none empty")
+      check_pdf(name, files, spec)
+      check_redraw(name, files)
+    else
+      print("# " .. tostring(reason))
+    end
+  end
+end
+
+-- The words around a figure, where gnuplot is not needed.
+
+local function written(fields)
+  local spec = {kind = "lines", path = out .. "/words", xlabel = "Depth_x", ylabel = "Time & cost",
+    series = {{name = "A_1 & 50% #3", points = {{x = 1, y = 2e-7, lo = 1e-7, hi = -NAN},
+      {x = 2, y = -3.25}, {x = 3, y = NAN}, {x = 4, y = 123456.7, lo = 1, hi = 2e5}}}},
+    caption = caption, gnuplot = "/nonexistent/gnuplot"}
+  for key, value in pairs(fields or {}) do spec[key] = value end
+  return figure.draw(spec)
+end
+
+local files = written()
+t.like(files.note, "gnuplot not found: .*words%.gp is written.*gnuplot %-c .*words%.gp pdf",
+  "without gnuplot: a note says how to draw later")
+t.is(files.pdf, nil, "without gnuplot: no drawing is promised")
+t.is(read(out .. "/words.pdf"), nil, "without gnuplot: none is left")
+local tex = read(files.tex)
+t.like(tex, "A\\_1 \\& 50\\%% \\#3", "LaTeX: series names are escaped")
+t.like(tex, "Depth\\_x &", "LaTeX: the x label is escaped")
+t.like(tex, "\n1 & %$2%.0000 \\times 10%^{%-7}%$ \\\\", "LaTeX: a small number has a power of ten")
+t.like(tex, "\n2 & %$%-3%.2500%$ \\\\", "LaTeX: a minus is a minus")
+t.like(tex, "\n3 & %-%- \\\\", "LaTeX: a missing value is a dash")
+t.like(tex, "123457 {%[}1%.0000, 200000{%]}", "LaTeX: integer digits are never rounded away")
+t.is(text.latex([[\{}$&#%_^~<>"]]), "\\textbackslash{}\\{\\}\\$\\&\\#\\%\\_\\textasciicircum{}"
+  .. "\\textasciitilde{}\\textless{}\\textgreater{}''", "LaTeX: every special character")
+local said = read(files.caption)
+t.like(said, "n = 5", "caption: n")
+t.like(said, "median of the updates", "caption: statistic")
+t.like(said, "Error bars are 95 %% intervals", "caption: what the bars mean")
+t.like(said, "Device: Test device 100 %%; clock: 1755 MHz, locked; tilelab commit 0123abc%.",
+  "caption: device, clock, commit")
+t.like(said, "CPU reference, no performance claim%.", "caption: the note")
+t.like(said, "A_1 & 50%% #3 has no value at 1 of 4 positions%.", "caption: gaps are told")
+t.like(read(written({caption = {}}).caption), "n not recorded.*clock: not recorded",
+  "caption: a missing condition is told")
+tex = read(written({table = {columns = {"Backend", "T_1"}, rows = {{"R&D", 449.17}}}}).tex)
+t.like(tex, "Backend & T\\_1 \\\\\n\\hline\nR\\&D & 449%.17 \\\\", "LaTeX: the caller's own table")
+t.like(read(files.dat), "\n2\t%-3%.25\tNaN\tNaN\t0\n\n4\t", "data: a gap is one blank line")
+
+-- Refusals.
+
+local function refused(fields, pattern, name)
+  local result, reason = written(fields)
+  t.ok(result == nil and tostring(reason):find(pattern), name)
+  if result ~= nil or not tostring(reason):find(pattern) then print("# " .. tostring(reason)) end
+end
+
+local function raises(fields, pattern, name)
+  local ok, reason = pcall(written, fields)
+  t.ok(not ok and tostring(reason):find(pattern), name)
+  if ok or not tostring(reason):find(pattern) then print("# " .. tostring(reason)) end
+end
+
+refused({series = {{name = "empty", points = {{x = 1, y = NAN}}}}},
+  "words: no point can be drawn.*empty",
+  "no finite point: the figure is named")
+refused({series = {}}, "words: no point can be drawn", "no series")
+refused({logy = true, series = {{name = "n", points = {{x = 1, y = -1}}}}}, "no point can be drawn",
+  "a log axis without a positive value")
+refused({path = out .. "/missing/words"}, "cannot be written: .*missing/words%.dat: No such file",
+  "missing folder: path and reason")
+refused({path = "tests/lua/tap.lua/words"}, "Not a directory", "a file where the folder should be")
+refused({height = 0.5}, "leaves no room for the plot", "too small a height")
+raises({preset = "a4"}, "preset is 'a4'; it must be one of acm%-column", "unknown preset")
+raises({kind = "pie"}, "kind is 'pie'; it must be one of lines, bars, trace", "unknown kind")
+raises({colour = 1}, "no field 'colour'; it takes caption", "unknown field")
+raises({path = out .. "/a b"}, "the file name may hold",
+  "a file name for which LaTeX would need quotes")
+raises({series = {{name = "n", points = {{x = "1", y = 1}}}}}, "points%[1%]%.x must be a number",
+  "wrong type of x")
+raises({series = {{name = "n", points = {{x = 1, y = 1, lo = 2, hi = 1}}}}}, "lo 2 is above hi 1",
+  "crossed interval")
+raises({kind = "bars", logy = true}, "bars start at zero", "bars on a log axis")
+raises({kind = "bars", yrange = {1, 5}}, "bars start at zero", "bars cut at the foot")
+raises({series = six(5), yrange = {3, 1}}, "3 is not below 1", "empty yrange")
+
+-- gnuplot that fails, and one that says nothing.
+
+local fake = out .. "/fake gnuplot"
+local function with_fake(body)
+  local file = assert(io.open(fake, "w"))
+  file:write("#!/bin/sh\n" .. body .. "\n")
+  file:close()
+  assert(shell("chmod +x '" .. fake .. "'"))
+end
+with_fake([[printf '\nplot x\n     ^\n"x.gp" line 12: undefined variable: x\n\n' >&2; exit 1]])
+refused({gnuplot = fake}, 'did not draw .*words%.pdf: "x%.gp" line 12: undefined variable: x',
+  "gnuplot fails: its own line")
+with_fake("exit 0")
+refused({gnuplot = fake}, "did not draw .*words%.pdf: it said nothing",
+  "gnuplot draws nothing and exits 0")
+
+-- Axes.
+
+local axis = axes.linear(0, 449170, 6, {fixed_lo = true, pad = 0.04, snap = true})
+t.is(axis.tics[#axis.tics].label, "500k", "axis: thousands have a suffix")
+t.is(axes.linear(0, 0.31, 4, {fixed_lo = true}).tics[2].label, "0.1",
+  "axis: as many decimals as needed")
+t.is(axes.linear(0, 5e-7, 5, {fixed_lo = true}).tics[2].label, "1×10^{-7}", "axis: small numbers")
+t.is(axes.log(0.001, 1000, 10, 8, {}).tics[1].label, "0.001", "axis: a log axis in plain numbers")
+t.ok(axes.powers_of_two {2, 1024} and not axes.powers_of_two {2, 3},
+  "axis: powers of two are known")
+t.ok(math.abs(axes.width("DeepGEMM", 8) - 44.0) < 0.05, "axis: widths are those of the font")
+
+-- Templates on their own, as a reader would run them.
+
+for kind, stem in pairs {lines = "lines-plain", bars = "bars-labels", trace = "trace-plain"} do
+  if gnuplot then
+    local target = string.format("%s/direct-%s.pdf", out, kind)
+    local ok, words = shell(string.format(
+      "gnuplot -c plots/%s.gp '%s/%s.dat' '%s' acm-column 'Depth_x 50%%' Time && test -s '%s'",
+      kind, out, stem, target, target))
+    t.ok(ok, "plots/" .. kind .. ".gp draws a data file")
+    if not ok then print("# " .. words) end
+  else
+    t.skip(skip_reason)
+  end
+end
+if gnuplot then
+  local ok, words = shell("gnuplot -c plots/lines.gp a.dat a.gif acm-column x y")
+  t.ok(not ok and words:find("must end in .pdf, .svg or .png", 1, true),
+    "templates: unknown format")
+  ok, words = shell("gnuplot -c plots/lines.gp a.dat a.pdf a4 x y")
+  t.ok(not ok and words:find("unknown preset 'a4'", 1, true), "templates: unknown preset")
+else
+  t.skip(skip_reason, 2)
+end
+
+if not kept then shell("rm -r '" .. out .. "'") end
+t.done()

@@ -1,0 +1,175 @@
+-- The training step: layouts, gradients of the whole step, backends, learning.
+
+local lab = require "tilelab"
+local t = dofile("tests/lua/tap.lua")
+local presets = require "tilelab.model.presets"
+local step = require "tilelab.model.step"
+local texts = require "tilelab.model.text"
+
+local device = lab.device "cpu"
+
+-- A layout small enough for finite differences.
+local function small(overrides)
+  local config = assert(presets.config("tiny", {
+    d_model = 16, ffn = 24, heads = 2, kv_heads = 1, head_dim = 8, experts = 4, top_k = 2,
+    expert_ffn = 8, shared_ffn = 8, layers = 2, vocabulary = 256, sequence = 6, micro_batch = 2,
+    update_frequency = 1 }))
+  for key, value in pairs(overrides or {}) do config[key] = value end
+  return config
+end
+
+-- Eight fixed sequences in turn: something that can be learnt by heart.
+local function fixed_text(length, count)
+  local tokens = lab.tensor { device = device, dtype = "i32", shape = { count * (length + 1) } }
+  local random, values = lab.random(7, 7), {}
+  for i = 1, tokens.numel do values[i] = random:below(256) end
+  tokens:assign(values)
+  return { sequence = function(_, ids, targets, n, _, index)
+    local start = index % count * (length + 1)
+    ids:copy(tokens:view(start, { n }))
+    targets:copy(tokens:view(start + 1, { n }))
+  end }
+end
+
+local function build(config, options)
+  options = options or {}
+  return assert(step.build { device = device, config = config, backend = options.backend or "rapidgemm",
+    seed = options.seed or 3, routing = options.routing, precision = options.precision })
+end
+
+-- Forward and backward of one micro-batch; returns the objective that the gradients belong to.
+local function evaluate(model)
+  for _, tensor in ipairs { model.loss, model.aux, model.parameters.accumulated } do tensor:fill(0) end
+  for _, gradient in ipairs(model.zeroed) do gradient:fill(0) end
+  for _, entry in ipairs(model.first) do entry.plan:launch() end
+  return model.loss:get(1) + model.aux:get(1)
+end
+
+-- The largest error of the step's gradients against central differences, over `count` elements of
+-- each parameter, relative to the largest gradient of that parameter.
+local function gradient_error(config, options, count)
+  options.precision = "fp64"
+  local model, worst, where = build(config, options), 0, "-"
+  fixed_text(config.sequence, 8):sequence(model.ids:view(0, { config.sequence }),
+    model.targets:view(0, { config.sequence }), config.sequence, 0, 0)
+  for i = 1, config.micro_batch - 1 do
+    fixed_text(config.sequence, 8):sequence(model.ids:view(i * config.sequence, { config.sequence }),
+      model.targets:view(i * config.sequence, { config.sequence }), config.sequence, 0, i)
+  end
+  if model.routing then model.routing:load(0) end
+  local random = lab.random(11, 1)
+  for name, gradient in pairs(model.parameters.gradient) do
+    local value = model.parameters.value[name]
+    local flat_value, flat_gradient = value:view(0, { value.numel }), gradient:view(0, { value.numel })
+    evaluate(model)
+    local analytic, largest, picks = flat_gradient:totable(), 0, {}
+    for i = 1, #analytic do largest = math.max(largest, math.abs(analytic[i])) end
+    for i = 1, count do picks[i] = random:below(value.numel) + 1 end
+    for _, i in ipairs(picks) do
+      local kept, h = flat_value:get(i), 1e-6
+      flat_value:set(kept + h, i)
+      local above = evaluate(model)
+      flat_value:set(kept - h, i)
+      local below = evaluate(model)
+      flat_value:set(kept, i)
+      local off = math.abs((above - below) / (2 * h) - analytic[i]) / math.max(largest, 1e-8)
+      if not (off <= worst) then worst, where = off, name end
+    end
+  end
+  return worst, where
+end
+
+do -- layouts
+  local config = presets.config("30b-a3b")
+  for field, value in pairs { d_model = 3072, ffn = 9216, heads = 24, kv_heads = 4, head_dim = 128,
+    experts = 128, top_k = 8, expert_ffn = 1280, shared_ffn = 1280, layers = 20, sequence = 4096,
+    micro_batch = 1, update_frequency = 4, vocabulary = 65536, learning_rate = 2e-4 } do
+    t.is(config[field], value, "30b-a3b has the published " .. field)
+  end
+  config = presets.config("tiny")
+  for _, field in ipairs { "d_model", "ffn", "head_dim", "expert_ffn", "shared_ffn" } do
+    t.is(config[field] % 8, 0, "tiny: " .. field .. " is a multiple of 8")
+  end
+  t.is(config.ffn * 3072, 9216 * config.d_model, "tiny keeps ffn : d_model")
+  t.is(config.expert_ffn * 3072, 1280 * config.d_model, "tiny keeps expert_ffn : d_model")
+  t.is(config.heads * config.head_dim, config.d_model, "tiny keeps heads x head_dim = d_model")
+  local _, message = presets.config("huge")
+  t.like(message, "unknown model 'huge'; models are 30b%-a3b, tiny", "an unknown model is named")
+  _, message = presets.config("tiny", { colour = 3 })
+  t.like(message, "no field 'colour'", "an unknown field is named")
+  _, message = presets.config("tiny", { top_k = 9 })
+  t.like(message, "top_k = 9 is more than experts = 8", "widths that do not fit are named")
+end
+
+do -- gradients of the whole step, auxiliary loss included
+  local cases = {
+    { "moe, routing model", small(), {} },
+    { "moe, routing multinomial", small(), { routing = "multinomial" } },
+    { "moe, deepgemm", small(), { backend = "deepgemm", routing = "zipf" } },
+    { "a dense layer first", small { dense_layers = 1 }, {} },
+    { "no layers", small { layers = 0 }, {} },
+  }
+  for _, case in ipairs(cases) do
+    local worst, where = gradient_error(case[2], case[3], 4)
+    t.ok(worst < 1e-5, ("%s: gradients agree with differences (%.1e, %s)"):format(case[1], worst, where))
+  end
+end
+
+do -- backends and routing change no loss
+  for _, routing in ipairs { "model", "multinomial", "zipf" } do
+    local losses = {}
+    for _, backend in ipairs { "rapidgemm", "deepgemm" } do
+      local model = build(presets.config("tiny", { layers = 2, sequence = 40, update_frequency = 2 }),
+        { backend = backend, routing = routing })
+      local text, list = fixed_text(40, 8), {}
+      for i = 1, 3 do list[i] = ("%.17g"):format(model:update(text)) end
+      losses[#losses + 1] = table.concat(list, " ")
+    end
+    t.is(losses[1], losses[2], "both backends give the same losses, routing " .. routing)
+  end
+end
+
+do -- gradient accumulation: two micro-batches of one sequence are one of two
+  local once = build(small { layers = 1, update_frequency = 2, micro_batch = 1 }, { precision = "fp64" })
+  local split = build(small { layers = 1, update_frequency = 1, micro_batch = 2 }, { precision = "fp64" })
+  once.config.aux_coefficient, split.config.aux_coefficient = 0, 0
+  local text = fixed_text(6, 8)
+  local a, b = once:update(text), split:update(text)
+  t.ok(math.abs(a - b) < 1e-12, "accumulated micro-batches give the loss of one large one")
+end
+
+do -- learning
+  local config = { layers = 1, sequence = 32, micro_batch = 4, update_frequency = 2, learning_rate = 5e-3,
+    weight_decay = 0 }
+  local function train(overrides, updates)
+    local merged = {}
+    for key, value in pairs(config) do merged[key] = value end
+    for key, value in pairs(overrides) do merged[key] = value end
+    local model, text, loss = build(presets.config("tiny", merged), {}), fixed_text(32, 8), nil
+    for _ = 1, updates do loss = model:update(text) end
+    return loss
+  end
+  local loss = train({}, 150)
+  t.ok(loss < 0.1, ("tiny memorises 8 sequences (loss %.4f)"):format(loss))
+  local bigram = train({ layers = 0 }, 150)
+  t.ok(loss < 0.5 * bigram, ("a layer beats embedding and head alone (%.4f against %.4f)"):format(loss, bigram))
+end
+
+do -- text
+  local text = assert(texts.load(nil, device, 256, 64))
+  t.like(text.sha256, "^%x+$", "the text's hash is known")
+  local path = os.tmpname()
+  local file = io.open(path, "wb")
+  file:write("ABCDE")
+  file:close()
+  text = assert(texts.load(path, device, 65536, 1))
+  t.is(table.concat(text.tokens:totable(), " "), "16706 17220", "two bytes a token, the first one high")
+  local none, message = texts.load(path, device, 256, 64)
+  t.is(none, nil, "a short text is refused")
+  t.like(message, "holds 5 tokens; one sequence needs 65", "with both numbers")
+  os.remove(path)
+  none, message = texts.load(path, device, 256, 64)
+  t.ok(none == nil and message:find(path, 1, true), "a missing text is named")
+end
+
+t.done()
