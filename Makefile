@@ -48,7 +48,7 @@ TESTS    = $(TEST_SOURCES:%.c=$(BUILD)/%)
 TEST_LIB = $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(TEST_SOURCES),$(wildcard tests/core/*.c tests/kernels/*.c)))
 CUDA_LIBS = $(if $(filter 1,$(CUDA)),$(if $(CU_SOURCES),-L$(CUDA_HOME)/lib64 -lcudart_static -lrt))
 
-.PHONY: all run check check-c check-lua check-cli lint clean setup FORCE
+.PHONY: all run check check-c check-lua check-lua-host check-lua-stock check-cli lint clean setup FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -97,8 +97,36 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(TEST_LIB) $(BUILD)/libtilelab.a
 	@mkdir -p $(@D)
 	$(CC) -o $@ $< $(TEST_LIB) $(BUILD)/libtilelab.a $(SANITIZE_LINK) $(CUDA_LIBS) -lcmocka -fopenmp -lm
 
+# Two steps, since what setup installs changes what the build finds. Skips are listed with reasons.
+check: setup
+	$(MAKE) all
+	$(MAKE) check-c
+	$(MAKE) check-lua
+	$(MAKE) check-cli
+
+PROVE = prove --directives --exec
+
 check-c: $(TESTS)
-	CMOCKA_MESSAGE_OUTPUT=TAP prove --exec '' $(TESTS)
+	CMOCKA_MESSAGE_OUTPUT=TAP $(PROVE) '' $(TESTS)
+
+# The same tests in the host and under stock Lua, which cannot load a sanitized module.
+check-lua: check-lua-host $(if $(filter 1,$(SANITIZE)),,check-lua-stock)
+
+check-lua-host: all
+	TILELAB=$(BUILD)/tilelab $(PROVE) tests/exec tests/lua/test_*.lua
+
+check-lua-stock: all
+	TILELAB= TILELAB_BUILD=$(BUILD) $(PROVE) tests/exec tests/lua/test_*.lua
+
+check-cli: all
+	TILELAB=$(BUILD)/tilelab TILELAB_BUILD=$(BUILD) $(PROVE) tests/exec tests/cli/*.t
+
+lint:
+	@if command -v luacheck >/dev/null; then luacheck -q --std lua54 --max-line-length 120 \
+	    lua experiments tests/lua; else echo "luacheck is not installed: Lua is not linted"; fi
+	@if command -v cppcheck >/dev/null; then cppcheck --quiet --std=c11 --error-exitcode=1 \
+	    --enable=warning,performance,portability --inline-suppr -I. lua core kernels; \
+	    else echo "cppcheck is not installed: C is not linted"; fi
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 

@@ -41,6 +41,27 @@ local function modules_hash(folder)
   return core.hash(table.concat(hashes, "\n"))
 end
 
+-- The Lua files below a folder, as "hash path" lines; paths are below lab.root.
+local function list_sources(root, folder, lines)
+  for _, name in ipairs(core.list(root .. "/" .. folder) or {}) do
+    local path = folder .. "/" .. name
+    if name:find("%.lua$") then
+      lines[#lines + 1] = (core.hash_file(root .. "/" .. path) or "unknown") .. " " .. path
+    elseif not name:find("%.") then
+      list_sources(root, path, lines)
+    end
+  end
+  return lines
+end
+
+local lua_hash -- of lua/, read once: the modules of this process were loaded from it
+
+local function lua_sha256()
+  local root = require("tilelab").root
+  lua_hash = lua_hash or core.hash(table.concat(list_sources(root, "lua", {}), "\n"))
+  return lua_hash
+end
+
 -- lab.provenance{device = device or name, seed =, script = path, extra = {key = value}} -> text
 -- `script` defaults to the running one. Values are made one line each.
 function provenance.text(settings)
@@ -62,6 +83,7 @@ function provenance.text(settings)
   add("commit", build.commit)
   add("dirty", build.dirty and "yes" or "no")
   add("lua", _VERSION)
+  add("lua_sha256", lua_sha256())
   add("lua_sha256", modules_hash(this_folder))
   add("compiler", build.compiler)
   add("cuda", build.cuda)

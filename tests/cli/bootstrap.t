@@ -24,7 +24,7 @@ probe() { # interpreter, script
     capture "$1" "$2" 'a b' "it's" '"q"' '$HOME `id` \' '*' '' '--x=1;2'
 }
 
-link_module() { ln -sf "$build/tilelab_core.so" build/tilelab_core.so; }
+link_module() { ln -sf "$build"/tilelab_core.so "$build"/tilelab_module.so build; }
 link_host() { # a real file: the host looks for lua/ from where it really is
     cp "$tilelab" build/tilelab
 }
@@ -72,7 +72,7 @@ else
     skip "no lua5.4, or a build that it cannot load"
 fi
 
-rm -f build/tilelab_core.so
+rm -f build/*.so
 link_host
 for lua in "$tmp_repo/build/tilelab" $others; do check_all $lua embedded; done
 [ -n "$others" ] || skip "no other Lua than 5.4 here"

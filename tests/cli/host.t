@@ -112,11 +112,13 @@ if [ "${TILELAB_BUILD:-build}" = build ] && command -v readelf >/dev/null; then
     needed=$(readelf -d "$tilelab" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
         grep -Ev '^(libc|libm|libdl|libpthread|librt|ld-linux.*)\.so' | tr '\n' ' ')
     is "$needed" "" "beside libc no shared library is needed"
-    exported=$(nm -D --defined-only "$build/tilelab_core.so" | awk '{print $3}' |
-        grep -v '^_' | tr '\n' ' ')
-    is "$exported" "luaopen_tilelab_core " "the module exports its opener only"
-    needed=$(readelf -d "$build/tilelab_core.so" | grep -c 'liblua')
-    is "$needed" 0 "the module brings no Lua of its own"
+    for module in tilelab_core tilelab_module; do
+        exported=$(nm -D --defined-only "$build/$module.so" | awk '{print $3}' |
+            grep -v '^_' | tr '\n' ' ')
+        is "$exported" "luaopen_tilelab_core " "$module.so exports its opener only"
+        needed=$(readelf -d "$build/$module.so" | grep -c 'liblua')
+        is "$needed" 0 "$module.so brings no Lua of its own"
+    done
 else
     skip "linking is checked in the plain build"
 fi

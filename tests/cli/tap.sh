@@ -45,7 +45,7 @@ lines() { # text, how many lines it should have, name
 
 skip() { # reason
     count=$((count + 1))
-    echo "ok $count # skip $1"
+    echo "ok $count # SKIP $1"
 }
 
 finish() {

@@ -7,10 +7,10 @@ local folder <close> = t.folder()
 local interpreter = arg[-1]
 
 -- Runs the text as a script; returns exit code, standard output, standard error.
-local function run(text, words)
+local function run(text, words, before)
   local script = t.write(folder / "script.lua", 'local lab = require "tilelab"\n' .. text)
-  local _, _, code = os.execute(("%s %s %s >'%s' 2>'%s'"):format(interpreter, script, words or "",
-    folder / "out", folder / "err"))
+  local _, _, code = os.execute(("%s %s %s %s >'%s' 2>'%s'"):format(before or "", interpreter, script,
+    words or "", folder / "out", folder / "err"))
   return code, t.read(folder / "out"), t.read(folder / "err")
 end
 
@@ -31,6 +31,13 @@ t.is(out, "partial", "output is not lost")
 code, _, err = run [[lab.main(function() lab.check(lab.record.create("/no/such/x.tsv", "", { "a" })) end)]]
 t.is(code, 2, "a refusal")
 t.like(err, "^script: [^\n]*/no/such/x.tsv[^\n]*\n$", "is one line that names the path")
+code, _, err = run([[
+  lab.main(function()
+    local record <close> = lab.check(lab.record.create(arg[1], "", { "n" }))
+    for n = 1, 1e6 do record:row { n = n } end
+  end)]], "'" .. folder / "full.tsv" .. "'", "ulimit -f 1; trap '' XFSZ;")
+t.is(code, 2, "a row that finds no room")
+t.like(err, "^script: [^\n]*full.tsv[^\n]*\n$", "is one line that names the path")
 code, _, err = run [[lab.main(function() lab.record.read("/no/such/x.tsv") end)]]
 t.is(code, 2, "a file that cannot be read")
 t.ok(not err:find("traceback"), "without a traceback")

@@ -73,16 +73,22 @@ local grouped = { op = "m_grouped_gemm", variant = "cpu_padded", group_offsets =
   d = lab.tensor { shape = { 256, 4 } },
   row_experts = lab.tensor { dtype = "i32", shape = 256, fill = 0 },
   counts_host = lab.tensor { dtype = "i32", shape = 2, fill = 0 } }
-local padded, reason, code = lab.plan(grouped)
-if padded then
-  t.error(function() padded:launch() end, "128", "an illegal launch raises")
-  t.skip("legality of offsets is known at launch")
-else
-  t.ok(reason:find("128") ~= nil, "the reason")
-  t.is(code, "illegal", "an illegal plan is refused")
-end
+local padded = lab.plan(grouped)
+t.error(function() padded:launch() end, "128", "what only the offsets' values show is refused by the launch")
+local wide = { op = "attention", variant = "cpu_plain", qkv = lab.tensor { shape = { 1, 2, 3, 4096 } },
+  o = lab.tensor { shape = { 1, 2, 1, 4096 } }, lse = lab.tensor { shape = { 1, 1, 2 } } }
+local refused, reason, code = lab.plan(wide)
+t.ok(refused == nil and code == "illegal" and reason:find("head_dim is 4096"), "an illegal plan is refused")
+local legal, why = lab.legal(wide)
+t.ok(legal == false and why == reason, "legal says why")
+local index = lab.plan { op = "permute_index", variant = "cpu_plain",
+  experts = lab.tensor { dtype = "i32", shape = { 4, 1 } }:assign { 1, 0, 1, 1 },
+  group_offsets = lab.tensor { dtype = "i32", shape = 3 }, row_slots = lab.tensor { dtype = "i32", shape = 4 },
+  slot_rows = lab.tensor { dtype = "i32", shape = { 4, 1 } }, row_experts = lab.tensor { dtype = "i32", shape = 4 } }
+t.ok(index:workspace() > 0, "a plan that needs workspace")
+index:launch()
+t.ok(true, "has it")
 t.error(function() lab.legal(changed(args, { dd = 1 })) end, "unknown gemm field", "legal raises mistakes")
--- No CPU kernel refuses sizes at plan time, but every one refuses dtypes that it does not compute on.
 local names = {}
 for _, operation in ipairs(lab.operations()) do names[operation.name] = operation end
 t.is(names.gemm.args[1].name, "a", "operations list their arguments")
