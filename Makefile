@@ -121,11 +121,15 @@ check-lua-stock: all
 check-cli: all
 	TILELAB=$(BUILD)/tilelab TILELAB_BUILD=$(BUILD) $(PROVE) tests/exec tests/cli/*.t
 
+# Luacheck's 581 would have `not (x <= y)` written so that NaN passes; the three of cppcheck do not
+# see that a loop or a condition has bounded the value.
 lint:
 	@if command -v luacheck >/dev/null; then luacheck -q --std lua54 --max-line-length 120 \
-	    lua experiments tests/lua; else echo "luacheck is not installed: Lua is not linted"; fi
+	    --ignore 581 -- lua experiments tests/lua; \
+	    else echo "luacheck is not installed: Lua is not linted"; fi
 	@if command -v cppcheck >/dev/null; then cppcheck --quiet --std=c11 --error-exitcode=1 \
-	    --enable=warning,performance,portability --inline-suppr -I. lua core kernels; \
+	    --enable=warning,performance,portability --suppress=zerodivcond \
+	    --suppress=arrayIndexOutOfBoundsCond --suppress=invalidFunctionArg -I. lua core kernels; \
 	    else echo "cppcheck is not installed: C is not linted"; fi
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)

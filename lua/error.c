@@ -141,7 +141,7 @@ int tlua_method(lua_State *L, const char *what, const char *const *names)
         return 1;
     const char *known[MAX_NAMES];
     int count = 0;
-    for (; names[count] && count < MAX_NAMES; count++)
+    for (; count < MAX_NAMES && names[count]; count++)
         known[count] = names[count];
     for (lua_pushnil(L); lua_next(L, lua_upvalueindex(1)); lua_pop(L, 1))
         if (count < MAX_NAMES)
