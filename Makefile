@@ -23,7 +23,8 @@ GOMP_LIB  = $(shell $(CC) -print-file-name=libgomp.a)
 # the same bits on every machine. No errno and no traps, which changes no value either, so that
 # comparisons and square roots become vectors.
 CFLAGS   = -std=c11 -O3 -g -ffp-contract=off -fno-math-errno -fno-trapping-math -fPIC \
-           -fvisibility=hidden -fopenmp -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion $(if $(filter 1,$(WERROR)),-Werror)
+           -fvisibility=hidden -fopenmp -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion \
+           $(if $(filter 1,$(WERROR)),-Werror)
 CPPFLAGS = -D_GNU_SOURCE -DTL_CUDA=$(CUDA) -I. -I$(BUILD) $(LUA_CFLAGS)
 ifeq ($(SANITIZE),1)
 CFLAGS  += -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
@@ -110,7 +111,10 @@ check-c: $(TESTS)
 	CMOCKA_MESSAGE_OUTPUT=TAP $(PROVE) '' $(TESTS)
 
 # The same tests in the host and under stock Lua, which cannot load a sanitized module.
-check-lua: check-lua-host $(if $(filter 1,$(SANITIZE)),,check-lua-stock)
+# One after the other: some tests take times.
+check-lua: all
+	$(MAKE) check-lua-host
+	$(if $(filter 1,$(SANITIZE)),,$(MAKE) check-lua-stock)
 
 check-lua-host: all
 	TILELAB=$(BUILD)/tilelab $(PROVE) tests/exec tests/lua/test_*.lua
