@@ -99,6 +99,10 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(TEST_LIB) $(BUILD)/libtilelab.a
 	$(CC) -o $@ $< $(TEST_LIB) $(BUILD)/libtilelab.a $(SANITIZE_LINK) $(CUDA_LIBS) -lcmocka -fopenmp -lm
 
 # Two steps, since what setup installs changes what the build finds. Skips are listed with reasons.
+run: setup
+	@$(MAKE) --no-print-directory all
+	@$$(command -v lua || command -v lua5.4) experiments/depth_scaling.lua $(ARGS)
+
 check: setup
 	$(MAKE) all
 	$(MAKE) check-c

@@ -5,8 +5,6 @@ local fields = require "tilelab.fields"
 
 local provenance = {}
 
-local _, this_file = ...
-local this_folder = this_file:match("^(.*)/[^/]*$")
 
 -- A word as a shell would need it.
 local function quoted(word)
@@ -27,18 +25,6 @@ local function sorted_keys(map)
   for key in pairs(map) do keys[#keys + 1] = key end
   table.sort(keys)
   return keys
-end
-
--- One hash over every Lua module of tilelab, in the order of their names: what the C part's commit
--- cannot vouch for when a module was edited after the build.
-local function modules_hash(folder)
-  local hashes = {}
-  for _, name in ipairs(core.list(folder) or {}) do
-    local path = folder .. "/" .. name
-    local kind = (core.stat(path) or {}).kind
-    hashes[#hashes + 1] = kind == "folder" and modules_hash(path) or core.hash_file(path)
-  end
-  return core.hash(table.concat(hashes, "\n"))
 end
 
 -- The Lua files below a folder, as "hash path" lines; paths are below lab.root.
@@ -84,7 +70,6 @@ function provenance.text(settings)
   add("dirty", build.dirty and "yes" or "no")
   add("lua", _VERSION)
   add("lua_sha256", lua_sha256())
-  add("lua_sha256", modules_hash(this_folder))
   add("compiler", build.compiler)
   add("cuda", build.cuda)
   add("host", host.name)
