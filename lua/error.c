@@ -85,7 +85,8 @@ void tlua_keys_check(lua_State *L, int index, const char *what, const char *cons
         count++;
     for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1)) {
         if (lua_type(L, -2) != LUA_TSTRING)
-            luaL_error(L, "a %s has named fields only, not [%s]", what, luaL_tolstring(L, -2, NULL));
+            luaL_error(L, "a %s has named fields only, not [%s]", what,
+                       luaL_tolstring(L, -2, NULL));
         const char *key = lua_tostring(L, -2);
         bool known = false;
         for (int i = 0; i < count && !known; i++)
@@ -141,7 +142,7 @@ int tlua_method(lua_State *L, const char *what, const char *const *names)
         return 1;
     const char *known[MAX_NAMES];
     int count = 0;
-    for (; names[count] && count < MAX_NAMES; count++)
+    for (; count < MAX_NAMES && names[count]; count++)
         known[count] = names[count];
     for (lua_pushnil(L); lua_next(L, lua_upvalueindex(1)); lua_pop(L, 1))
         if (count < MAX_NAMES)

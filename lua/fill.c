@@ -68,8 +68,8 @@ static void read_values(lua_State *L, const struct nest *nest, int level, struct
 {
     int64_t size = luaL_len(L, -1);
     if (size != nest->size[level])
-        luaL_error(L, "values are ragged: a table of level %d holds %I, the first one %I", level + 1,
-                   (LUAI_UACINT)size, (LUAI_UACINT)nest->size[level]);
+        luaL_error(L, "values are ragged: a table of level %d holds %I, the first one %I",
+                   level + 1, (LUAI_UACINT)size, (LUAI_UACINT)nest->size[level]);
     for (int64_t i = 1; i <= size; i++) {
         lua_geti(L, -1, i);
         if (level + 1 < nest->depth) {

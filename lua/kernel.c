@@ -1,7 +1,7 @@
 /* Lists of what the registry holds.
  *
  *   lab.operations() -> list of {name, equation, dims = {"m", ...},
- *       args = list of {name, role = "in" | "out" | "inout", optional, shape, dtypes = {"fp32", ...}},
+ *       args = list of {name, role = "in" | "out" | "inout", optional, shape, dtypes = {...}},
  *       params = list of {name, choices = {"nt", ...} | nil, default, min, max}}
  *   lab.kernels([operation]) -> list of {operation, variant, arch, summary,
  *       tunables = list of {name, default, choices = {64, 128}}}; raises for an unknown operation

@@ -4,7 +4,6 @@
  * the same under both. The folder lua/ of the repository is found from the executable's own path;
  * a LUA_PATH that the user set goes before it.
  */
-#include <errno.h>
 #include <lauxlib.h>
 #include <lua.h>
 #include <lualib.h>
@@ -21,8 +20,7 @@
 enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 130, MAX_CODE = 32 };
 
 struct command {
-    int script;               /* position in argv, 0 for none */
-    int first_after_options;  /* where the script's name would be */
+    int script; /* position in argv, 0 for none */
     const char *code[MAX_CODE];
     int num_code;
     bool interactive, version, help;
@@ -69,7 +67,6 @@ static int parse_command(struct command *command, int argc, char **argv)
             return usage_error("unknown option", option);
         }
     }
-    command->first_after_options = i;
     command->script = i < argc ? i : 0;
     return 0;
 }

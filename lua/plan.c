@@ -79,10 +79,12 @@ static void read_tensors(lua_State *L, const struct tl_operation *operation, str
     for (int i = 0; i < TL_MAX_ARGS && operation->args[i].name; i++) {
         const char *name = operation->args[i].name;
         if (lua_getfield(L, 1, name) != LUA_TNIL) {
-            const struct tl_tensor *tensor = luaL_testudata(L, -1, TLUA_TENSOR);
-            if (!tensor || tensor->rank == 0)
+            if (!luaL_testudata(L, -1, TLUA_TENSOR))
                 luaL_error(L, "%s: '%s' must be a tensor, not a %s", operation->name, name,
-                           tensor ? "closed one" : luaL_typename(L, -1));
+                           luaL_typename(L, -1));
+            const struct tl_tensor *tensor = lua_touserdata(L, -1);
+            if (tensor->rank == 0)
+                luaL_error(L, "%s: '%s' is a closed tensor", operation->name, name);
             enum tl_status status = tl_tensor_view(&args->tensor[i], tensor, 0, tensor->rank,
                                                    tensor->shape);
             if (status != TL_OK)

@@ -130,12 +130,10 @@ static int list_folder(lua_State *L)
     struct folder_box *box = lua_newuserdatauv(L, sizeof *box, 0);
     memset(box, 0, sizeof *box);
     luaL_setmetatable(L, "tilelab.folder");
-    int count = scandir(path, &box->names, NULL, NULL);
+    int count = scandir(path, &box->names, NULL, alphasort); /* C locale: by bytes */
     if (count < 0)
         return refused_by_system(L, path);
     box->count = count;
-    lua_getglobal(L, "table");
-    lua_getfield(L, -1, "sort");
     lua_newtable(L);
     for (int i = 0, listed = 0; i < count; i++) {
         const char *name = box->names[i]->d_name;
@@ -144,9 +142,6 @@ static int list_folder(lua_State *L)
         lua_pushstring(L, name);
         lua_rawseti(L, -2, ++listed);
     }
-    lua_pushvalue(L, -1);
-    lua_insert(L, -3);
-    lua_call(L, 1, 0); /* by bytes: C locale, so the same everywhere */
     return 1;
 }
 

@@ -3,7 +3,7 @@ local t = dofile("tests/lua/tap.lua")
 local core = require "tilelab_core"
 
 local modules = assert(core.list("lua/tilelab"))
-local declared, touched = {}, {}
+local declared = {}
 for name in pairs(_G) do declared[name] = true end
 setmetatable(_G, {
   __newindex = function(_, name) error(("global '%s' was set"):format(name), 2) end,

@@ -110,6 +110,7 @@ t.like(tostring(select(2, pcall(options.parse, { { "out", "string", required = t
 t.error(function() options.parse({ { "n", "int", 1 } }, {}) end, "test_options.lua:%d+: .*type 'int'",
   "an unknown type is the script's mistake")
 t.error(function() options.parse({ { "n", "integer", "1" } }, {}) end, "default '1'", "a wrong default")
+t.error(function() options.parse({ { "n", "string", 1 } }, {}) end, "default '1'", "a number for a text")
 t.error(function() options.parse({ { "n", "integer" }, { "n", "integer" } }, {}) end, "declared twice",
   "declared twice")
 t.error(function() options.parse({ { "n", "integer", mn = 1 } }, {}) end, "no field 'mn'; did you mean 'min'",
