@@ -3,9 +3,11 @@
 #
 #   make                build/tilelab (static host) and build/tilelab_core.so (module for stock Lua)
 #   make CUDA=0         the same without compiling any .cu (the default where there is no nvcc)
+#   make V=1            prints the commands
 #   make SANITIZE=1     ASan and UBSan, into build/sanitize
 #   make lint           luacheck and cppcheck, where they are installed
 #   make clean
+#   make help           prints this text
 
 CUDA_HOME ?= $(or $(patsubst %/bin/nvcc,%,$(shell command -v nvcc 2>/dev/null)),/usr/local/cuda)
 CUDA      ?= $(if $(wildcard $(CUDA_HOME)/bin/nvcc),1,0)
@@ -49,20 +51,26 @@ TESTS    = $(TEST_SOURCES:%.c=$(BUILD)/%)
 TEST_LIB = $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(TEST_SOURCES),$(wildcard tests/core/*.c tests/kernels/*.c)))
 CUDA_LIBS = $(if $(filter 1,$(CUDA)),$(if $(CU_SOURCES),-L$(CUDA_HOME)/lib64 -lcudart_static -lrt))
 
-.PHONY: all run check check-c check-lua check-lua-host check-lua-stock check-cli lint clean setup FORCE
+.PHONY: all run check check-c check-lua check-lua-host check-lua-stock check-cli lint clean setup help \
+    check-all check-programs FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
+$(if $(V),,.SILENT:)
 
 all: $(BUILD)/tilelab $(BUILD)/tilelab_core.so $(BUILD)/tilelab_module.so
 
 setup:
 	@.ci/setup
 
+help:
+	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
+
 # --- the program and the module -------------------------------------------------------------
 
 # Everything but libc is linked statically, so that the binary starts on a machine that has
 # neither Lua nor CUDA; -Wl,-E exports the Lua API to other C modules.
 $(BUILD)/tilelab: $(HOST_OBJECTS) $(LUA_OBJECTS) $(BUILD)/libtilelab.a
+	@echo "  LD    $@"
 	$(CC) -o $@ $(HOST_OBJECTS) $(LUA_OBJECTS) $(BUILD)/libtilelab.a $(SANITIZE_LINK) \
 	    -static-libgcc -Wl,-E $(LUA_LIB) $(CUDA_LIBS) $(GOMP_LIB) -lm -ldl -lpthread
 
@@ -78,15 +86,20 @@ $(BUILD)/libtilelab.a: $(OBJECTS)
 
 $(BUILD)/obj/%.o: %.c | $(BUILD)/version.h
 	@mkdir -p $(@D)
+	@echo "  CC    $<"
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 $(BUILD)/obj/%.cu.o: %.cu | $(BUILD)/version.h
 	@mkdir -p $(@D)
+	@echo "  NVCC  $<"
 	$(NVCC) $(NVCCFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
-# Rewritten only when the commit, the dirty flag or a kernel source changed.
+# The first thing that is built, so it says what to do where the compiler or Lua's headers are
+# missing. Rewritten only when the commit, the dirty flag or a kernel source changed.
 $(BUILD)/version.h: FORCE
 	@mkdir -p $(@D)
+	@echo '#include <lua.h>' | $(CC) $(LUA_CFLAGS) -E - >/dev/null 2>&1 || { \
+	    echo "$(CC) or the headers of Lua 5.4 are missing: \`make setup\` installs what is needed" >&2; exit 1; }
 	@.ci/version '$(CC)' '$(if $(filter 1,$(CUDA)),$(NVCC))' > $@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
@@ -98,20 +111,32 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(TEST_LIB) $(BUILD)/libtilelab.a
 	@mkdir -p $(@D)
 	$(CC) -o $@ $< $(TEST_LIB) $(BUILD)/libtilelab.a $(SANITIZE_LINK) $(CUDA_LIBS) -lcmocka -fopenmp -lm
 
-# Two steps, since what setup installs changes what the build finds. Skips are listed with reasons.
+# Two steps, since what setup installs changes what the build finds. On all cores, unless told.
+ALL_CORES = --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$$(nproc))
+
 run: setup
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) $(ALL_CORES) all
 	@$$(command -v lua || command -v lua5.4) experiments/depth_scaling.lua $(ARGS)
 
 check: setup
-	$(MAKE) all
-	$(MAKE) check-c
-	$(MAKE) check-lua
-	$(MAKE) check-cli
+	@$(MAKE) $(ALL_CORES) all check-programs
+	@tests/tally $(MAKE) --no-print-directory check-all
+	@$(if $(filter 1,$(CUDA)),,echo "CUDA=0, $(NO_CUDA): $(words $(wildcard core/*.cu kernels/*/*.cu)) .cu files not compiled")
+
+NO_CUDA = $(if $(wildcard $(NVCC)),as asked,since there is no nvcc in PATH or $(CUDA_HOME)/bin)
+
+# Suite after suite, since some tests take times.
+check-all:
+	@$(MAKE) check-c
+	@$(MAKE) check-lua
+	@$(MAKE) check-cli
 
 PROVE = prove --directives --exec
 
-check-c: $(TESTS)
+check-programs: $(TESTS)
+
+check-c: check-programs
+	@echo "-- C"
 	CMOCKA_MESSAGE_OUTPUT=TAP $(PROVE) '' $(TESTS)
 
 # The same tests in the host and under stock Lua, which cannot load a sanitized module.
@@ -121,12 +146,15 @@ check-lua: all
 	$(if $(filter 1,$(SANITIZE)),,$(MAKE) check-lua-stock)
 
 check-lua-host: all
+	@echo "-- Lua, in $(BUILD)/tilelab"
 	TILELAB=$(BUILD)/tilelab $(PROVE) tests/exec tests/lua/test_*.lua
 
 check-lua-stock: all
+	@echo "-- Lua, the module under lua5.4"
 	TILELAB= TILELAB_BUILD=$(BUILD) $(PROVE) tests/exec tests/lua/test_*.lua
 
 check-cli: all
+	@echo "-- command line"
 	TILELAB=$(BUILD)/tilelab TILELAB_BUILD=$(BUILD) $(PROVE) tests/exec tests/cli/*.t
 
 # Luacheck's 581 would have `not (x <= y)` written so that NaN passes; the three of cppcheck do not
