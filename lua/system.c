@@ -212,10 +212,10 @@ static int nearest(lua_State *L)
 {
     const char *name = luaL_checkstring(L, 1);
     luaL_checktype(L, 2, LUA_TTABLE);
-    int count = (int)luaL_len(L, 2);
+    int count = (int)lua_rawlen(L, 2);
     const char **names = lua_newuserdatauv(L, ((size_t)count + 1) * sizeof *names, 0);
     for (int i = 0; i < count; i++) {
-        if (lua_geti(L, 2, i + 1) != LUA_TSTRING)
+        if (lua_rawgeti(L, 2, i + 1) != LUA_TSTRING)
             return luaL_error(L, "name %d is a %s", i + 1, luaL_typename(L, -1));
         names[i] = lua_tostring(L, -1); /* the list keeps it */
         lua_pop(L, 1);

@@ -38,6 +38,12 @@ for i = 1, 4 do
 end
 t.ok(worst < 1e-5, "the product is right")
 
+local fresh = setmetatable({}, { __index = function(_, key) -- each name is a new text
+  collectgarbage()
+  return args[key] and type(args[key]) == "string" and table.concat { args[key] } or args[key]
+end })
+t.is(tostring(lab.plan(fresh)), "plan gemm/cpu_plain cpu", "names from a metamethod")
+
 local first = args.d:clone()
 lab.plan(changed(args, { beta = 1 })):launch()
 t.ok(math.abs(args.d:get(1, 1) - 2 * first:get(1, 1)) < 1e-5, "parameters share the table")
