@@ -111,6 +111,7 @@ perl -e '$SIG{INT} = "DEFAULT"; exec @ARGV' "$tilelab" $study --device cpu --mod
     --updates 400 --out "$dir/d" > "$dir/log" 2>&1 &
 pid=$!
 wait_for_rows "$dir/d/updates.tsv" 3
+refused "a second process in the same folder" "d: another process is at work there; .*--out" --out "$dir/d"
 kill -INT $pid
 wait $pid
 [ $? -eq 130 ]
@@ -137,6 +138,8 @@ refused "updates <= warmup" "--updates 5: .*--warmup" --updates 5 --warmup 5
 refused "a top fraction that keeps nothing" "--top 0.001: keeps none" --top 0.001
 refused "layers below 1" "--layers 0,1" --layers 0,1
 refused "one depth" "--layers 2: a slope needs two depths" --layers 2
+refused "more repetitions than anybody means" "--repetitions 1000000000000: give" --repetitions 1000000000000
+refused "an output folder without a name" "--out: the name of a folder" --out ""
 refused "bf16 on the CPU" "--precision bf16: the CPU trains in fp32" --device cpu --precision bf16
 refused "text missing" "--text: .*absent.txt.*No such file" --text "$dir/absent.txt" --out "$dir/e"
 : > "$dir/empty.txt"
