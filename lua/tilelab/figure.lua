@@ -141,8 +141,8 @@ local function prepare_series(fig, series, position)
   end
   if drawn == 0 then return nil end
   if intervals > 0 then
-    copy.interval = fig.kind == "bars" and "bars" or fig.kind == "trace" and "band"
-      or fig.interval or (drawn <= 20 and "bars" or "band")
+    copy.interval = (fig.kind == "bars" or drawn == 1) and "bars" -- a band of one point is none
+      or fig.kind == "trace" and "band" or fig.interval or (drawn <= 20 and "bars" or "band")
     fig.drawn_intervals = copy.interval == "bars" and "Error bars" or "Shaded bands"
   end
   return copy

@@ -208,6 +208,9 @@ local said = read(files.caption)
 t.like(said, "n = 5", "caption: n")
 t.like(said, "median of the updates", "caption: statistic")
 t.like(said, "Error bars are 95 %% intervals", "caption: what the bars mean")
+t.like(read(written({interval = "band", caption = {interval = "95 % intervals"},
+  series = {{name = "one", points = {{x = 1, y = 2, lo = 1, hi = 3}}}}}).caption),
+  "Error bars are 95 %% intervals", "one point has a bar, a band would not be seen")
 t.like(said, "Device: Test device 100 %%; clock: 1755 MHz, locked; tilelab commit 0123abc%.",
   "caption: device, clock, commit")
 t.like(said, "CPU reference, no performance claim%.", "caption: the note")
