@@ -45,10 +45,12 @@ ok $? "updates.tsv has a row an update"
 ok $? "with the columns that were promised"
 [ "$(grep -v '^#' "$out/summary.tsv" | head -n 1 | tr '\t' ' ')" = "figure backend value lo hi unit" ]
 ok $? "summary.tsv too"
-for key in commit dirty command script_sha256 seed host cpu compiler device kernel_sha256.gemm; do
+for key in commit dirty command script_sha256 seed host cpu gpu driver compiler device device_threads kernel_sha256.gemm; do
     grep -q "^# $key: " "$out/updates.tsv"
     ok $? "provenance says $key"
 done
+grep -q "^# analysis_top: 0.4" "$out/summary.tsv" && grep -q "^# analysis_warmup: 1" "$out/summary.tsv"
+ok $? "summary.tsv says how it was analysed"
 if command -v gnuplot > /dev/null; then
     for figure in throughput time_per_token trace; do
         [ -s "$out/$figure.pdf" ] && [ -s "$out/$figure.svg" ] && [ -s "$out/$figure.png" ] &&
@@ -121,6 +123,10 @@ ok $? "and leaves whole rows"
 
 # shellcheck disable=SC2086
 refused "another flag refuses to resume" "flag_seed is '2' now and was '1'.*--fresh" $short --seed 2 --out "$out"
+# shellcheck disable=SC2086
+(export OMP_NUM_THREADS=17; refused "another number of threads too" "device_threads is '17' now.*--fresh" $short --out "$out") > "$dir/log"
+grep -q '^ok' "$dir/log"
+ok $? "another number of threads refuses to resume"
 # shellcheck disable=SC2086
 "$tilelab" $study $short --seed 2 --out "$out" --fresh > "$dir/log" 2>&1
 [ $? -eq 0 ] && grep -q '^# seed: 2' "$out/updates.tsv" && grep -q '^# seed: 1' "$out/updates.1.tsv"
