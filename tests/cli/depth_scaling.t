@@ -108,6 +108,12 @@ before=$(cksum < "$dir/c/updates.tsv")
 [ "$before" = "$(cksum < "$dir/c/updates.tsv")" ]
 ok $? "a complete study is analysed again, not measured again"
 
+mkdir "$dir/empty" && : > "$dir/empty/updates.tsv"
+# shellcheck disable=SC2086
+"$tilelab" $study $short --out "$dir/empty" > "$dir/log" 2>&1
+[ $? -eq 0 ] && [ "$(rows "$dir/empty/updates.tsv" | wc -l)" -eq 16 ]
+ok $? "a study killed before its header starts anew"
+
 # A shell without job control starts background jobs with SIGINT ignored; perl puts it back.
 perl -e '$SIG{INT} = "DEFAULT"; exec @ARGV' "$tilelab" $study --device cpu --model tiny \
     --updates 400 --out "$dir/d" > "$dir/log" 2>&1 &

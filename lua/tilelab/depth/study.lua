@@ -90,7 +90,8 @@ end
 local function open_record(settings, text, fresh)
   local path, runs = settings.out .. "/updates.tsv", schedule.build(settings)
   if fresh then set_aside(path) end
-  if not lab.stat(path) then
+  local file = lab.stat(path)
+  if not file or file.bytes == 0 then -- empty: killed, or the disk was full, before the header
     local block = provenance(settings, text, os.date("!%Y-%m-%dT%H:%M:%SZ"))
     return lab.check(lab.record.create(path, block, study.columns)), runs
   end
