@@ -6,9 +6,9 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 echo 1..4
 
-# Tracked files as they are now, and the objects built so far, so that little is compiled again.
-(cd "$root" && git ls-files -z --cached --others --exclude-standard | xargs -0 tar cf - --ignore-failed-read 2>/dev/null) |
-    tar xf - -C "$scratch"
+# The sources as they are now, and the objects built so far, so that little is compiled again. No
+# git: this may be an unpacked archive, or belong to another account.
+(cd "$root" && tar cf - --exclude=./.git --exclude=./build --exclude=./out .) | tar xf - -C "$scratch"
 mkdir -p "$scratch/build" && cp -a "$root/build/obj" "$scratch/build/" 2>/dev/null
 
 cat > "$scratch/kernels/swiglu/cpu_rounded.c" <<'C'
