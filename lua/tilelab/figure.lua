@@ -88,7 +88,11 @@ local function font_note()
 end
 
 -- Draws the figure that `spec` describes. Fields (? = optional, default in brackets):
---   kind         "lines" | "bars" | "trace"
+--   kind         "lines" | "trace" | "bars"; "dots": rows under each other, values along x, x being
+--                the row's name as for bars; "pairs": bars of two series, the second over the first
+--                written above; "stack": bars in percent of their sum; "occupancy": points with
+--                a diagonal, from 0 to 100 on both axes; "roofline": points under roofs, both axes
+--                logarithmic, the points of a series joined
 --   path         folder and stem of the files; the folder exists
 --   title? xlabel? ylabel?      any text, printed as it is
 --   preset?      ["acm-column"], "acm-full", "ieee-column", "neurips"; height? in inches
@@ -96,15 +100,21 @@ end
 --                colour, dash and point [position], so that a backend looks alike in all figures;
 --                style "both", "line", "points" ["both"; "line" beyond 30 points] and dotted (thin:
 --                a fit, an extrapolation) are for lines; key=false leaves it out of the key
---   points       list of {x=, y=, lo?=, hi?=, mark?=}; x is a number, for bars any text or number;
---                NaN or no y is a gap; mark=true highlights (trace)
+--   points       list of {x=, y=, lo?=, hi?=, mark?=}; x is a number, for bars and dots any text or
+--                number; NaN or no y is a gap; mark=true highlights (trace), or draws small (roofline:
+--                the second memory level)
 --   logx? logy?  true, 2 or 10 (true: x in base 2 when every x is a power of two)
 --   xtics?       numbers or {number, label} pairs; yrange? {lo, hi}, either may be nil
 --   zero?        true: y starts at 0, false: never [0 when the data come near it; bars always]
---   interval?    "bars" | "band" [band beyond 20 points; trace: band]
+--   interval?    "bars" | "band" [band beyond 20 points; trace: band]; band? what a band is, for
+--                the key ["95 % interval"]
 --   marked?      what the marks are, in few words ("fastest 8 updates")
 --   references?  list of {y= or x=, label=}: grey lines; regions? list of
---                {from?=, to?=, label=}: grey areas over a range of x
+--                {from?=, to?=, label=}: grey areas over a range of x; for dots of values
+--   roofs peaks  (roofline) 1 to 3 {slope=, label=}, y = slope x up to the highest peak, and 1 or 2
+--                {y=, label=}
+--   order?       (stack) names of series from the foot up, the same in every figure, so that a name
+--                keeps its colour; series that it lacks are summed into "other"
 --   caption?     {what?= [from the labels], n?=, statistic?= ("median of the updates"), interval?=
 --                ("95 % bootstrap intervals"), clock?=, device?=, commit?=, note?=}
 --   table?       {columns=, rows=} [the plotted numbers]; digits? significant digits there [5]
@@ -116,13 +126,13 @@ function figure.draw(spec)
   local fig, reason = prepare.figure(spec)
   if not fig then return nil, reason end
   local texts = {}
-  for _, name in ipairs {"style", fig.kind} do
+  for _, name in ipairs {"style", fig.template} do
     local file = figure.root .. "plots/" .. name .. ".gp"
     texts[name] = read_file(file)
     if not texts[name] then return nil, "figure template not found: " .. file end
   end
   local gp
-  gp, reason = script.gnuplot(fig, texts.style, texts[fig.kind])
+  gp, reason = script.gnuplot(fig, texts.style, texts[fig.template])
   if not gp then return nil, string.format("figure %s: %s", text.clean(fig.path), reason) end
 
   local base = fig.path:sub(1, 1) == "/" and fig.path or "./" .. fig.path
