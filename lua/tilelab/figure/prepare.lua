@@ -75,6 +75,16 @@ local function one_of(value, names, where)
   return fail("%s is '%s'; it must be one of %s", where, tostring(value), table.concat(names, ", "))
 end
 
+-- Position of a category or row, which is added where it is new.
+local function category(fig, label)
+  local index = fig.category_index[label]
+  if not index then
+    index = #fig.categories + 1
+    fig.categories[index], fig.category_index[label] = label, index
+  end
+  return index
+end
+
 -- Copies one point; anything that cannot be drawn becomes a missing y or a missing interval.
 local function prepare_point(fig, point, where)
   check_keys("point", point, where)
@@ -83,12 +93,7 @@ local function prepare_point(fig, point, where)
     if point.x == nil then fail("%s has no x", where) end
     local x = point.x
     copy.label = text.clean(type(x) == "number" and string.format("%.10g", x) or x)
-    local index = fig.category_index[copy.label]
-    if not index then
-      index = #fig.categories + 1
-      fig.categories[index], fig.category_index[copy.label] = copy.label, index
-    end
-    copy.x = index
+    copy.x = category(fig, copy.label)
   else
     copy.x = check_type(point.x, "number", where .. ".x")
     if not axes.finite(copy.x) then fail("%s: x is not a finite number", where) end
@@ -380,7 +385,14 @@ function prepare.figure(spec)
   end
   if fig.kind == "occupancy" and (fig.logy or fig.logx) then fail("occupancy has no log axis") end
   for key, kind in pairs {roofs = "roofline", peaks = "roofline", order = "stack"} do
-    if spec[key] and fig.kind ~= kind then fail("%s are for kind '%s'", key, kind) end
+    if spec[key] and fig.kind ~= kind and not (key == "order" and fig.kind == "dots") then
+      fail("%s are for kind '%s'", key, kind)
+    end
+  end
+  if fig.kind == "dots" then
+    for _, name in ipairs(check_type(spec.order, "table", "order") or {}) do
+      category(fig, text.clean(name))
+    end
   end
   for _, axis in ipairs {"logx", "logy"} do
     if fig[axis] and fig[axis] ~= true then one_of(fig[axis], {2, 10}, axis) end
