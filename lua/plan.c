@@ -51,13 +51,12 @@ static struct plan_box *push_plan(lua_State *L)
 
 /* --- reading the table --- */
 
+/* Leaves the name on the stack: a table with a metatable need not keep it. */
 static const char *check_name(lua_State *L, const char *field)
 {
     if (lua_getfield(L, 1, field) != LUA_TSTRING)
         luaL_error(L, "a plan needs %s = \"name\"", field);
-    const char *name = lua_tostring(L, -1);
-    lua_pop(L, 1); /* the table keeps it */
-    return name;
+    return lua_tostring(L, -1);
 }
 
 /* Raises for a field that is neither the plan's own nor an argument or parameter. */

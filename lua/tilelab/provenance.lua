@@ -48,6 +48,25 @@ local function lua_sha256()
   return lua_hash
 end
 
+-- What stands behind "name:" in a file of /proc, nil without that file or name.
+local function proc_value(path, name)
+  local file = io.open(path, "rb")
+  local text = file and file:read("a") or ""
+  if file then file:close() end
+  return text:match(name .. ":%s*([^\n]-)%s*\n")
+end
+
+-- The NVIDIA GPUs that this machine has, used or not, and the driver that is loaded; from /proc,
+-- since opening a device to ask for its name would take memory on it.
+local function graphics()
+  local root, models = "/proc/driver/nvidia", {}
+  for _, name in ipairs(core.list(root .. "/gpus") or {}) do
+    models[#models + 1] = proc_value(root .. "/gpus/" .. name .. "/information", "Model")
+  end
+  return #models > 0 and table.concat(models, ", ") or "none",
+    proc_value(root .. "/version", "NVRM version") or "none"
+end
+
 -- lab.provenance{device = device or name, seed =, script = path, extra = {key = value}} -> text
 -- `script` defaults to the running one. Values are made one line each.
 function provenance.text(settings)
@@ -75,11 +94,16 @@ function provenance.text(settings)
   add("host", host.name)
   add("system", host.system)
   add("cpu", ("%s, %d logical cores"):format(host.cpu, host.cores))
+  local gpu, driver = graphics()
+  add("gpu", gpu)
+  add("driver", driver)
   if settings.device then
     local device = settings.device
     if type(device) == "string" then device = assert(core.device(device)) end
     add("device", device.name)
     add("device_model", device.model)
+    -- On the CPU the threads of OpenMP: OMP_NUM_THREADS changes what is measured.
+    add(device.arch == 0 and "device_threads" or "device_multiprocessors", device.multiprocessors)
   end
   for _, key in ipairs(sorted_keys(settings.extra or {})) do add(key, settings.extra[key]) end
   for _, folder in ipairs(sorted_keys(build.kernels)) do

@@ -100,7 +100,8 @@ function record.read(path, required, settings)
     end
   end
   if not data.columns then
-    refuse("format", "%s:%d: no header row; this is no result file", path, math.max(number, 1))
+    refuse("format", "%s:%d: no header row; this is no result file: remove it, or measure "
+      .. "again", path, math.max(number, 1))
   end
   return data
 end

@@ -54,6 +54,9 @@ $rows" "${1##*/}, $2: arguments arrive as they are"
     is "$out" "Lua 5.4	$2	0" "${1##*/}, $2: from the script's folder"
     out=$(cd / && "$1" "$tmp_repo/experiments/probe.lua" | head -n 1)
     is "$out" "Lua 5.4	$2	0" "${1##*/}, $2: from anywhere"
+    ln -sfn "$tmp_repo/experiments" "$tmp/linked"
+    out=$(cd / && "$1" "$tmp/linked/probe.lua" | head -n 1)
+    is "$out" "Lua 5.4	$2	0" "${1##*/}, $2: through a link to its folder"
 }
 
 if [ $has_stock -eq 1 ]; then

@@ -38,6 +38,12 @@ for i = 1, 4 do
 end
 t.ok(worst < 1e-5, "the product is right")
 
+local fresh = setmetatable({}, { __index = function(_, key) -- each name is a new text
+  collectgarbage()
+  return args[key] and type(args[key]) == "string" and table.concat { args[key] } or args[key]
+end })
+t.is(tostring(lab.plan(fresh)), "plan gemm/cpu_plain cpu", "names from a metamethod")
+
 local first = args.d:clone()
 lab.plan(changed(args, { beta = 1 })):launch()
 t.ok(math.abs(args.d:get(1, 1) - 2 * first:get(1, 1)) < 1e-5, "parameters share the table")
@@ -97,6 +103,8 @@ t.is(names.gemm.params[1].choices[1], "nt", "and choices")
 t.is(names.gemm.params[1].default, "nt", "and defaults")
 t.is(table.concat(names.gemm.dims, " "), "m n k", "and dimensions")
 t.is(lab.kernels("gemm")[1].variant, "cpu_plain", "kernels of an operation")
+t.is(table.concat(lab.kernels("gemm")[1].dtypes, " "), "fp64 fp32 bf16", "dtypes a kernel computes on")
+t.is(table.concat(lab.kernels("rope")[1].dtypes, " "), "fp64 fp32", "those of an operation without bf16")
 t.error(function() lab.kernels("gem") end, "did you mean 'gemm'", "kernels of an unknown operation")
 
 local bound = lab.plan(gemm_args(64, 64, 64)) -- nobody else holds these tensors

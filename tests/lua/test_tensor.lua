@@ -68,6 +68,20 @@ t.ok(lab.tensor { shape = 4, dtype = "u8" }:bits { seed = 1 }:get(1) >= 0, "bits
 t.error(function() x:normal { stdd = 1 } end, "did you mean 'std'", "unknown field of a distribution")
 t.error(function() x:normal { seed = "a" } end, "seed must be an integer", "a seed is an integer")
 
+-- Numbers that the dtype cannot hold, and sizes whose product overflows.
+local i = lab.tensor { dtype = "i32", shape = 2, fill = 7 }
+t.error(function() i:fill(1.5) end, "fill: 1.5 does not fit into i32", "a fraction into i32")
+t.error(function() i:fill(2 ^ 31) end, "does not fit into i32", "too large for i32")
+t.error(function() i:fill(0 / 0) end, "does not fit into i32", "NaN into i32")
+t.error(function() lab.tensor { dtype = "u8", shape = 2, fill = -1 } end, "-1 does not fit into u8", "below u8")
+t.is(join(i:totable()), "7 7", "and nothing is written")
+t.ok(lab.tensor { dtype = "bf16", shape = 1, fill = 0 / 0 }:get(1) ~= 0, "NaN into a float type")
+for _, shape in ipairs { { 1 << 40, 1 << 40 }, { 1 << 32, 1 << 32 }, { -1 << 62, 4 } } do
+  t.error(function() lab.tensor_from("cpu", "fp32", {}, shape) end, "more than 2%^63", "an overflowing shape")
+end
+local endless = setmetatable({}, { __len = function() return 1 << 32 end })
+t.error(function() lab.tensor_from("cpu", "fp32", { endless, endless }, { 0 }) end, "values", "endless values")
+
 local folder <close> = t.folder()
 t.is(nested:save(folder / "n.npy"), true, "save")
 local back = lab.load(folder / "n.npy", "cpu")
