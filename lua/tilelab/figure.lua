@@ -316,15 +316,18 @@ local function gnuplot_line(output)
   return last and text.clean(last):match("^%s*(.-)%s*$")
 end
 
+-- How whole files end: gnuplot exits with 0 also when the disk is full.
+local ENDINGS = {pdf = "%%%%EOF%s*$", svg = "</svg>%s*$", png = "IEND\xAEB`\x82$"}
+
 -- Draws one format of a written figure; returns its path or nil, message; then a warning or nil.
 local function render(gnuplot, files, format)
   local output = files.gp:gsub("%.gp$", "." .. format)
   local ok, said = capture(gnuplot, "-c", files.gp, format)
   local line = gnuplot_line(said)
   local drawn = read_file(output)
-  if ok and drawn and #drawn > 0 then return output, line end
+  if ok and drawn and drawn:find(ENDINGS[format], -32) then return output, line end
   return nil, string.format("figure %s: gnuplot did not draw %s: %s", files.gp, output,
-    line or "it said nothing")
+    line or (drawn and "the file is cut off; is the disk full?" or "it said nothing"))
 end
 
 local font_missing -- looked up once a process
