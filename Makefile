@@ -36,7 +36,13 @@ NVCCFLAGS = -std=c++17 -O3 -lineinfo -gencode arch=compute_90a,code=sm_90a -I. -
             -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra
 ARFLAGS  = rcs
 
-SOURCES  = $(wildcard core/*.c kernels/*.c kernels/*/*.c)
+# Counters and kernel records need CUPTI's headers. Without them core/cupti_none.c stands in.
+CUPTI_INCLUDE = $(wildcard $(CUDA_HOME)/include $(CUDA_HOME)/extras/CUPTI/include)
+CUPTI = $(if $(wildcard $(CUPTI_INCLUDE:%=%/cupti_range_profiler.h)),$(CUDA),0)
+CUPTI_SOURCES = core/cupti.c core/cupti_host.c core/profiler.c core/activity.c
+
+SOURCES  = $(filter-out $(if $(filter 1,$(CUPTI)),core/cupti_none.c,$(CUPTI_SOURCES)),\
+             $(wildcard core/*.c kernels/*.c kernels/*/*.c))
 LUA_SOURCES = $(filter-out lua/main.c lua/loader.c lua/openmp.c,$(wildcard lua/*.c))
 CU_SOURCES = $(if $(filter 1,$(CUDA)),$(wildcard core/*.cu kernels/*/*.cu))
 OBJECTS  = $(SOURCES:%.c=$(BUILD)/obj/%.o) $(CU_SOURCES:%.cu=$(BUILD)/obj/%.cu.o)
@@ -78,6 +84,12 @@ $(BUILD)/libtilelab.a: $(OBJECTS)
 $(BUILD)/obj/%.o: %.c | $(BUILD)/version.h
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+# core/cupti_c/string: core/cupti_host.c says why.
+$(CUPTI_SOURCES:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/core/nvtx.o: \
+    CPPFLAGS += $(CUPTI_INCLUDE:%=-isystem %)
+$(BUILD)/obj/core/cupti_host.o: CPPFLAGS += -isystem core/cupti_c
+$(BUILD)/obj/tests/core/test_occupancy.o: CPPFLAGS += $(CUPTI_INCLUDE:%=-isystem %)
 
 $(BUILD)/obj/%.cu.o: %.cu | $(BUILD)/version.h
 	@mkdir -p $(@D)
