@@ -178,20 +178,31 @@ const char *tl_cupti_host_name_at(const struct tl_cupti_host *host, int position
 
 /* --- one metric --- */
 
-/* The base of a full name; "" where it is too long for any. */
-static void split(const char *name, char base[MAX_NAME])
-{
-    size_t length = strcspn(name, ".");
-    if (length >= MAX_NAME)
-        length = 0;
-    memcpy(base, name, length);
-    base[length] = 0;
-}
-
 static int position_of(const struct tl_cupti_host *host, const char *base)
 {
     char **found = bsearch(&base, host->names, (size_t)host->count, sizeof *host->names, by_name);
     return found ? (int)(found - host->names) : -1;
+}
+
+/* Splits off the base, and returns its position among the names, or -1. A base may hold dots
+ * itself ("TPC.TriageCompute.sm__inst_executed_realtime"), so it is the first part that is known;
+ * where none is, what comes before the first dot behind "__". */
+static int split(const struct tl_cupti_host *host, const char *name, char base[MAX_NAME])
+{
+    size_t length = strlen(name);
+    for (size_t at = 0; at <= length && at < MAX_NAME; at++) {
+        if (name[at] != '.' && name[at] != 0)
+            continue;
+        memcpy(base, name, at);
+        base[at] = 0;
+        int position = position_of(host, base);
+        if (position >= 0)
+            return position;
+    }
+    const char *body = strstr(name, "__");
+    length = body ? (size_t)(body - name) + strcspn(body, ".") : strcspn(name, ".");
+    snprintf(base, MAX_NAME, "%.*s", (int)length, name);
+    return -1;
 }
 
 /* Lists the nearest base names, best first. */
@@ -222,8 +233,7 @@ static enum tl_status properties(const struct tl_cupti_host *host, const char *n
                                  CUpti_Profiler_Host_GetMetricProperties_Params *params)
 {
     char base[MAX_NAME];
-    split(name, base);
-    if (position_of(host, base) < 0)
+    if (split(host, name, base) < 0)
         return unknown(host, name, base);
     memset(params, 0, sizeof *params);
     params->structSize = CUpti_Profiler_Host_GetMetricProperties_Params_STRUCT_SIZE;
@@ -247,8 +257,7 @@ enum tl_status tl_cupti_host_describe(const struct tl_cupti_host *host, const ch
     CUpti_Profiler_Host_GetMetricProperties_Params params;
     char base[MAX_NAME];
     TL_TRY(properties(host, name, &params));
-    split(name, base);
-    out->base = host->names[position_of(host, base)];
+    out->base = host->names[split(host, name, base)];
     out->kind = params.metricType < CUPTI_METRIC_TYPE__COUNT ? kinds[params.metricType] : "unknown";
     out->description = params.pDescription ? params.pDescription : "";
     out->hardware = params.pHwUnit ? params.pHwUnit : "";
@@ -262,7 +271,7 @@ enum tl_status tl_cupti_host_rollups(const struct tl_cupti_host *host, const cha
     CUpti_Profiler_Host_GetMetricProperties_Params metric;
     char base[MAX_NAME];
     TL_TRY(properties(host, name, &metric));
-    split(name, base);
+    split(host, name, base);
     CUpti_Profiler_Host_GetSubMetrics_Params params = {
         .structSize = CUpti_Profiler_Host_GetSubMetrics_Params_STRUCT_SIZE,
         .pHostObject = host->object,
@@ -278,20 +287,21 @@ enum tl_status tl_cupti_host_rollups(const struct tl_cupti_host *host, const cha
 enum tl_status tl_cupti_host_check(const struct tl_cupti_host *host, const char *name)
 {
     const char *const *rollups;
+    char base[MAX_NAME];
     int count;
     TL_TRY(tl_cupti_host_rollups(host, name, &rollups, &count));
-    const char *rollup = name + strcspn(name, ".");
+    split(host, name, base);
+    const char *rollup = name + strlen(base);
     for (int i = 0; i < count; i++)
         if (strcmp(rollups[i], rollup) == 0)
             return TL_OK;
     const char *nearest = *rollup ? tl_name_nearest(rollup, rollups, count) : NULL;
-    int length = (int)(rollup - name);
     if (nearest)
-        return TL_FAIL(TL_ERR_ARGUMENT, "metric '%s': %.*s has no roll-up %s; did you mean %s?",
-                       name, length, name, rollup, nearest);
+        return TL_FAIL(TL_ERR_ARGUMENT, "metric '%s': %s has no roll-up %s; did you mean %s?", name,
+                       base, rollup, nearest);
     return TL_FAIL(TL_ERR_ARGUMENT,
-                   "metric '%s' needs a roll-up such as %s; `tilelab describe %.*s` lists them",
-                   name, count ? rollups[0] : ".sum", length, name);
+                   "metric '%s' needs a roll-up such as %s; `tilelab describe %s` lists them", name,
+                   count ? rollups[0] : ".sum", base);
 }
 
 /* --- configurations --- */

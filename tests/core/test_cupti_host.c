@@ -120,6 +120,14 @@ static void other_chips_and_uses(void **state)
     assert_ok(tl_cupti_host_check(blackwell, "dram__bytes_read.sum"));
     struct tl_cupti_host *samples = open_chip("GH100", TL_CUPTI_SAMPLES);
     assert_ok(tl_cupti_host_check(samples, "sm__cycles_active.avg"));
+    /* A base with dots. */
+    struct tl_cupti_metric metric;
+    const char *dotted = "FBSP.TriageCompute.dramc__read_throughput.avg.pct_of_peak_sustained_elapsed";
+    assert_ok(tl_cupti_host_check(samples, dotted));
+    assert_ok(tl_cupti_host_describe(samples, dotted, &metric));
+    assert_string_equal(metric.base, "FBSP.TriageCompute.dramc__read_throughput");
+    assert_fails(TL_ERR_ARGUMENT, "near names: FBSP.TriageCompute.dramc__read_throughput",
+                 tl_cupti_host_check(samples, "FBSP.TriageCompute.dramc__raed_throughput.avg"));
     assert_ptr_not_equal(samples, gh100());
 }
 
