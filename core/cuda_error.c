@@ -6,7 +6,6 @@
 #include <cuda_runtime_api.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 /* Errors after which the process cannot use the GPU any more. */
 static bool is_fault(int error)
@@ -61,41 +60,18 @@ static const char *fixed_remedy(int error)
     }
 }
 
-/* "gemm/sm90_x (m 8, n 8, k 16)", or "" where nothing was launched. */
-static void describe_last_plan(const struct tl_device *device, char *out, size_t size)
-{
-    const struct tl_kernel *kernel = device ? device->last_kernel : NULL;
-    const struct tl_operation *operation;
-    out[0] = 0;
-    if (!kernel)
-        return;
-    size_t used = (size_t)snprintf(out, size, "%s/%s", kernel->operation, kernel->variant);
-    for (int i = 0; (operation = tl_operation_at(i)) != NULL; i++)
-        if (strcmp(operation->name, kernel->operation) == 0)
-            break;
-    const char *dims = operation ? operation->dims : "";
-    for (int i = 0; *dims && used < size; i++) {
-        size_t length = strcspn(dims, " ");
-        used += (size_t)snprintf(out + used, size - used, "%s%.*s %lld", i ? ", " : " (",
-                                 (int)length, dims, (long long)device->last_dim[i]);
-        dims += length;
-        dims += strspn(dims, " ");
-    }
-    if (operation && used < size)
-        snprintf(out + used, size - used, ")");
-}
-
 static void remedy(int error, const struct tl_device *device, char *out, size_t size)
 {
     size_t available, total;
-    char plan[256];
+    char plan[256] = "";
     snprintf(out, size, "%s", fixed_remedy(error));
     if (error == cudaErrorInsufficientDriver || error == cudaErrorNoDevice)
         snprintf(out, size, "%s", tl_cuda_absent());
     if (error == cudaErrorMemoryAllocation && cudaMemGetInfo(&available, &total) == cudaSuccess)
         snprintf(out, size, "%zu of %zu bytes are free", available, total);
     if (is_fault(error)) {
-        describe_last_plan(device, plan, sizeof plan);
+        if (device && device->last_kernel)
+            tl_kernel_describe(device->last_kernel, device->last_dim, plan, sizeof plan);
         snprintf(out, size,
                  "a kernel failed%s%s; this process cannot use the GPU any more. With "
                  "CUDA_LAUNCH_BLOCKING=1 the failing launch itself is reported; compute-sanitizer "

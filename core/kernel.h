@@ -133,6 +133,10 @@ int tl_operation_param(const struct tl_operation *operation, const char *name);
 int tl_operation_dim(const struct tl_operation *operation, const char *name);
 int tl_kernel_tunable(const struct tl_kernel *kernel, const char *name);
 
+/* "gemm/cpu_plain (m 8, n 16, k 32)" into `text`, for messages; returns `text`. */
+const char *tl_kernel_describe(const struct tl_kernel *kernel, const int64_t *dim, char *text,
+                               size_t size);
+
 /* Parameter values to their defaults. */
 void tl_operation_defaults(const struct tl_operation *operation, double *param);
 

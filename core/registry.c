@@ -131,6 +131,28 @@ enum tl_status tl_kernel_find(const char *operation, const char *variant,
                    count ? list : "none", did_you_mean(variant, names, count, hint, sizeof hint));
 }
 
+const char *tl_kernel_describe(const struct tl_kernel *kernel, const int64_t *dim, char *text,
+                               size_t size)
+{
+    const struct tl_operation *operation = NULL;
+    for (int i = 0; i < num_operations && !operation; i++)
+        if (strcmp(operations[i]->name, kernel->operation) == 0)
+            operation = operations[i];
+    size_t used = (size_t)snprintf(text, size, "%s/%s", kernel->operation, kernel->variant);
+    const char *dims = operation ? operation->dims : "";
+    const char *separator = " (";
+    for (int i = 0; *dims && used < size; i++, separator = ", ") {
+        size_t length = strcspn(dims, " ");
+        used += (size_t)snprintf(text + used, size - used, "%s%.*s %lld", separator, (int)length,
+                                 dims, (long long)dim[i]);
+        dims += length;
+        dims += strspn(dims, " ");
+    }
+    if (operation && used < size)
+        snprintf(text + used, size - used, ")");
+    return text;
+}
+
 int tl_kernel_tunable(const struct tl_kernel *kernel, const char *name)
 {
     for (int i = 0; i < TL_MAX_TUNABLES && kernel->tunables[i].name; i++)

@@ -382,6 +382,21 @@ static void kernels_run_on_their_arch(void **state)
     assert_fails(TL_ERR_ILLEGAL, "sm90_tma", tl_kernel_usable(&hopper, cpu));
 }
 
+static void a_kernel_with_its_problem(void **state)
+{
+    (void)state;
+    const int64_t dim[TL_MAX_DIMS] = {8, 16, 32, 3};
+    struct tl_kernel stray = plain;
+    char text[64];
+    stray.operation = "stray";
+    assert_string_equal(tl_kernel_describe(&plain, dim, text, sizeof text),
+                        "toy_gemm/cpu_plain (m 8, n 16, k 32, num_groups 3)");
+    assert_string_equal(tl_kernel_describe(&norm, dim, text, sizeof text),
+                        "norm/cpu_plain (tokens 8)");
+    assert_string_equal(tl_kernel_describe(&stray, dim, text, sizeof text), "stray/cpu_plain");
+    assert_string_equal(tl_kernel_describe(&plain, dim, text, 12), "toy_gemm/cp");
+}
+
 /* A vendor's library brings code for every GPU. */
 static void vendors_run_on_any_gpu(void **state)
 {
@@ -499,6 +514,7 @@ int main(void)
         cmocka_unit_test(wrong_arguments_are_named),
         cmocka_unit_test(wrong_parameters_are_named),
         cmocka_unit_test(kernels_run_on_their_arch),
+        cmocka_unit_test(a_kernel_with_its_problem),
         cmocka_unit_test(vendors_run_on_any_gpu),
         cmocka_unit_test(plans_keep_defaults_or_choose),
         cmocka_unit_test(illegal_plans_say_why),
