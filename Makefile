@@ -3,11 +3,14 @@
 #
 #   make                build/tilelab (static host) and build/tilelab_core.so (module for stock Lua)
 #   make CUDA=0         the same without compiling any .cu (the default where there is no nvcc)
+#   make toolkit        installs the CUDA 13.0 compiler into build/toolkit, for machines without one
 #   make SANITIZE=1     ASan and UBSan, into build/sanitize
 #   make lint           luacheck and cppcheck, where they are installed
 #   make clean
 
-CUDA_HOME ?= $(or $(patsubst %/bin/nvcc,%,$(shell command -v nvcc 2>/dev/null)),/usr/local/cuda)
+TOOLKIT   = $(CURDIR)/build/toolkit
+CUDA_HOME ?= $(or $(patsubst %/bin/nvcc,%,$(firstword $(shell command -v nvcc 2>/dev/null) \
+             $(wildcard /usr/local/cuda/bin/nvcc $(TOOLKIT)/nvidia/cu13/bin/nvcc))),/usr/local/cuda)
 CUDA      ?= $(if $(wildcard $(CUDA_HOME)/bin/nvcc),1,0)
 SANITIZE  ?= 0
 WERROR    ?= $(if $(CI),1,0)
@@ -24,7 +27,8 @@ GOMP_LIB  = $(shell $(CC) -print-file-name=libgomp.a)
 # comparisons and square roots become vectors.
 CFLAGS   = -std=c11 -O3 -g -ffp-contract=off -fno-math-errno -fno-trapping-math -fPIC \
            -fvisibility=hidden -fopenmp -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion $(if $(filter 1,$(WERROR)),-Werror)
-CPPFLAGS = -D_GNU_SOURCE -DTL_CUDA=$(CUDA) -I. -I$(BUILD) $(LUA_CFLAGS)
+CPPFLAGS = -D_GNU_SOURCE -DTL_CUDA=$(CUDA) -I. -I$(BUILD) $(LUA_CFLAGS) \
+           $(if $(filter 1,$(CUDA)),-isystem $(CUDA_HOME)/include)
 ifeq ($(SANITIZE),1)
 CFLAGS  += -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 CPPFLAGS += -DTL_NO_CLONES
@@ -33,7 +37,8 @@ SANITIZE_LINK = -fsanitize=address,undefined
 export ASAN_OPTIONS ?= allocator_may_return_null=1
 endif
 NVCCFLAGS = -std=c++17 -O3 -lineinfo -gencode arch=compute_90a,code=sm_90a -I. -I$(BUILD) \
-            -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra
+            -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra \
+            -Xcompiler -fno-exceptions,-fno-rtti,-fno-threadsafe-statics
 ARFLAGS  = rcs
 
 # Counters and kernel records need CUPTI's headers. Without them core/cupti_none.c stands in.
@@ -52,9 +57,12 @@ LOADER_OBJECTS = $(BUILD)/obj/lua/loader.o $(BUILD)/obj/lua/openmp.o
 TEST_SOURCES = $(wildcard tests/core/test_*.c tests/kernels/test_*.c)
 TESTS    = $(TEST_SOURCES:%.c=$(BUILD)/%)
 TEST_LIB = $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(TEST_SOURCES),$(wildcard tests/core/*.c tests/kernels/*.c)))
-CUDA_LIBS = $(if $(filter 1,$(CUDA)),$(if $(CU_SOURCES),-L$(CUDA_HOME)/lib64 -lcudart_static -lrt))
+# Of CUDA only the static runtime is linked; the driver and all other libraries are opened when
+# they are needed (core/dynlib.h). Device code is compiled so that it needs no C++ library.
+CUDA_LIBS = $(if $(filter 1,$(CUDA)),$(firstword $(wildcard $(CUDA_HOME)/lib64/libcudart_static.a \
+            $(CUDA_HOME)/lib/libcudart_static.a)) -lrt -ldl -lpthread)
 
-.PHONY: all run check check-c check-lua check-cli lint clean setup FORCE
+.PHONY: all run check check-c check-lua check-cli lint clean setup toolkit FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -76,12 +84,17 @@ $(BUILD)/tilelab_core.so: $(LOADER_OBJECTS)
 	$(CC) -shared -o $@ $(LOADER_OBJECTS) $(SANITIZE_LINK) -ldl
 
 $(BUILD)/tilelab_module.so: $(LUA_OBJECTS) $(BUILD)/libtilelab.a
-	$(CC) -shared -o $@ $(LUA_OBJECTS) $(BUILD)/libtilelab.a $(SANITIZE_LINK) $(CUDA_LIBS) -fopenmp -lm
+	$(CC) -shared -o $@ $(LUA_OBJECTS) $(BUILD)/libtilelab.a $(SANITIZE_LINK) $(CUDA_LIBS) -fopenmp -ldl -lm
 
 $(BUILD)/libtilelab.a: $(OBJECTS)
 	rm -f $@ && $(AR) $(ARFLAGS) $@ $(OBJECTS)
 
-$(BUILD)/obj/%.o: %.c | $(BUILD)/version.h
+# Objects of a build with CUDA do not link into one without.
+$(BUILD)/obj/with-cuda: FORCE
+	@mkdir -p $(@D)
+	@[ "$$(cat $@ 2>/dev/null)" = '$(CUDA)' ] || echo '$(CUDA)' > $@
+
+$(BUILD)/obj/%.o: %.c $(BUILD)/obj/with-cuda | $(BUILD)/version.h
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
@@ -103,11 +116,22 @@ $(BUILD)/version.h: FORCE
 
 $(BUILD)/obj/core/provenance.o: $(BUILD)/version.h
 
+# --- the CUDA compiler, where the machine has none --------------------------------------------
+
+TOOLKIT_WHEELS = nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88 \
+    nvidia-cuda-runtime==13.0.96 nvidia-cuda-cccl==13.0.85 nvidia-cuda-cupti==13.0.85
+
+toolkit: $(TOOLKIT)/nvidia/cu13/bin/nvcc
+
+$(TOOLKIT)/nvidia/cu13/bin/nvcc:
+	python3 -m pip install --quiet --no-deps --upgrade --target $(TOOLKIT) $(TOOLKIT_WHEELS)
+	@$@ --version | grep release
+
 # --- tests -----------------------------------------------------------------------------------
 
 $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(TEST_LIB) $(BUILD)/libtilelab.a
 	@mkdir -p $(@D)
-	$(CC) -o $@ $< $(TEST_LIB) $(BUILD)/libtilelab.a $(SANITIZE_LINK) $(CUDA_LIBS) -lcmocka -fopenmp -lm
+	$(CC) -o $@ $< $(TEST_LIB) $(BUILD)/libtilelab.a $(SANITIZE_LINK) $(CUDA_LIBS) -lcmocka -fopenmp -ldl -lm
 
 check-c: $(TESTS)
 	CMOCKA_MESSAGE_OUTPUT=TAP prove --exec '' $(TESTS)
@@ -115,4 +139,5 @@ check-c: $(TESTS)
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 
 clean:
-	rm -rf build
+	@mkdir -p build
+	find build -mindepth 1 -maxdepth 1 ! -name toolkit -exec rm -rf {} +
