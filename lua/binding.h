@@ -34,6 +34,10 @@ void tlua_random_open(lua_State *L);
 void tlua_record_open(lua_State *L);
 void tlua_system_open(lua_State *L);
 void tlua_interrupt_open(lua_State *L);
+void tlua_metrics_open(lua_State *L);
+void tlua_profiler_open(lua_State *L);
+void tlua_activity_open(lua_State *L);
+void tlua_nvtx_open(lua_State *L);
 
 /* --- errors (error.c) --- */
 
@@ -112,6 +116,10 @@ void tlua_keys_check(lua_State *L, int index, const char *what, const char *cons
 /* The number in field `name`, or `fallback` where it is absent; raises for another type. */
 double tlua_field_number(lua_State *L, int index, const char *name, double fallback);
 lua_Integer tlua_field_integer(lua_State *L, int index, const char *name, lua_Integer fallback);
+
+/* The strings of the list at `index` (metrics.c), in a userdata that is pushed; raises, naming
+ * `what`, for another type. */
+const char **tlua_strings_check(lua_State *L, int index, const char *what, int *count);
 
 /* --- metatables --- */
 
