@@ -104,6 +104,10 @@ int tlua_shape_check(lua_State *L, int index, int64_t shape[TL_MAX_RANK]);
 
 enum tl_dtype tlua_dtype_check(lua_State *L, int index);
 
+/* The number at `index`, to fill a tensor with; raises for a value that the dtype cannot hold
+ * (fill.c). */
+double tlua_fill_check(lua_State *L, int index, enum tl_dtype dtype);
+
 /* --- tables of named arguments (error.c) --- */
 
 /* Raises for a key of the table at `index` that is not among `names` (ends with NULL). */

@@ -27,7 +27,7 @@ for _, name in ipairs {
   "operations", "kernels", "plan", "legal",
   "stats", "compare", "random",
   "time_us", "sleep", "interrupted",
-  "mkdir", "stat", "list", "realpath", "is_tty", "terminal_width", "pid",
+  "mkdir", "stat", "list", "realpath", "lock", "is_tty", "terminal_width", "pid",
   "hash", "hash_file", "nearest",
   "occupancy",
 } do

@@ -33,17 +33,17 @@ local function read_contender(contender, position, spec)
 end
 
 local function read_contenders(spec)
-  local contenders, by_name = {}, {}
+  local contenders, named = {}, {}
   if type(spec.contenders) ~= "table" or #spec.contenders == 0 then
     error("lab.measure needs a list of contenders", 3)
   end
   for i, contender in ipairs(spec.contenders) do
     contenders[i] = read_contender(contender, i, spec)
     local name = contenders[i].name
-    if by_name[name] then error(("two contenders are called '%s'"):format(name), 3) end
-    by_name[name] = contenders[i]
+    if named[name] then error(("two contenders are called '%s'"):format(name), 3) end
+    named[name] = true
   end
-  return contenders, by_name
+  return contenders
 end
 
 -- Microseconds that one batch takes, from event to event.
@@ -79,7 +79,7 @@ function measure.measure(spec)
   local minimum_us = spec.minimum_us or 1000
   fields.check_integer("rounds of lab.measure", rounds, 1, 2)
   fields.check_integer("warmup of lab.measure", warmup, 0, 2)
-  local contenders, by_name = read_contenders(spec)
+  local contenders = read_contenders(spec)
   for _ = 1, warmup + 1 do -- at least once, to find the batch
     for _, contender in ipairs(contenders) do time_long_enough(contender, minimum_us) end
   end
