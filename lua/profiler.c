@@ -4,8 +4,9 @@
  *   core.profiler{device =, metrics = {names}, max_passes = 0, kernels = 0} -> session
  *       | nil, message, code; kernels > 0: each kernel by itself, at most that many
  *   session:run(fn[, flush]) -> list with a table {metric = value} for each range; a ratio without
- *       a denominator is absent. `flush` is called before every pass. Raises whatever fails; the
- *       session is closed then
+ *       a denominator is absent. `flush` is what precedes every pass: true for an empty and clean L2
+ *       cache, a function to be called, nil for nothing. Raises whatever fails; the session is
+ *       closed then
  *   session.passes      session:close()      core.profiling() -> whether a run is on
  */
 #include "binding.h"
@@ -20,12 +21,14 @@
 
 struct session_box {
     struct tl_profiler *profiler; /* NULL once closed */
+    struct tl_device *device;
 };
 
 /* What the callbacks of a run see: positions of the functions, and the error that one raised. */
 struct run {
     lua_State *L;
     int run, flush;
+    struct tl_device *device;
     bool raised; /* the error value is on top of the stack */
 };
 
@@ -91,6 +94,7 @@ static int session_open(lua_State *L)
     /* The session keeps the names, by which results are keyed. */
     struct session_box *box = lua_newuserdatauv(L, sizeof *box, 1);
     box->profiler = NULL;
+    box->device = device;
     luaL_setmetatable(L, SESSION_TYPE);
     lua_pushvalue(L, 2);
     lua_setiuservalue(L, -2, 1);
@@ -119,6 +123,28 @@ static enum tl_status call_flush(void *context)
 {
     struct run *run = context;
     return call(run, run->flush);
+}
+
+/* Clean: lines that the flush left dirty would be written back on the region's account. */
+static enum tl_status flush_cache(void *context)
+{
+    struct run *run = context;
+    return run->device->api->flush_l2_clean(run->device->default_stream);
+}
+
+typedef enum tl_status flush_function(void *context);
+
+/* What goes before every pass, by the argument at `index`. */
+static flush_function *check_flush(lua_State *L, int index, const struct tl_device *device)
+{
+    if (!lua_toboolean(L, index))
+        return NULL;
+    if (lua_isfunction(L, index))
+        return call_flush;
+    luaL_argexpected(L, lua_isboolean(L, index), index, "function or boolean");
+    if (!device->api->flush_l2_clean)
+        luaL_error(L, "device %s has no L2 cache to flush", device->name);
+    return flush_cache;
 }
 
 static void push_values(lua_State *L, const struct tl_profiler *profiler, int num_ranges)
@@ -152,15 +178,13 @@ static int session_close(lua_State *L)
 static int session_run(lua_State *L)
 {
     struct session_box *box = check(L);
-    struct run run = {.L = L, .run = 2, .flush = 3};
+    struct run run = {.L = L, .run = 2, .flush = 3, .device = box->device};
     int num_ranges = 0;
     luaL_checktype(L, 2, LUA_TFUNCTION);
     lua_settop(L, 3);
-    if (!lua_isnil(L, 3))
-        luaL_checktype(L, 3, LUA_TFUNCTION);
     luaL_checkstack(L, 16, "profiling");
     const struct tl_profile_region region = {
-        .run = call_run, .flush = lua_isnil(L, 3) ? NULL : call_flush, .context = &run};
+        .run = call_run, .flush = check_flush(L, 3, box->device), .context = &run};
     enum tl_status status = tl_profiler_run(box->profiler, &region, &num_ranges);
     if (run.raised) {
         session_close(L);
