@@ -73,6 +73,9 @@ function provenance.text(settings)
     if type(device) == "string" then device = assert(core.device(device)) end
     add("device", device.name)
     add("device_model", device.model)
+    local details = device:details() -- of a GPU: driver, versions, ECC, MIG, UUID
+    for _, key in ipairs(sorted_keys(details)) do add(key, details[key]) end
+    if build.cublaslt ~= "" then add("cublaslt", build.cublaslt) end
   end
   for _, key in ipairs(sorted_keys(settings.extra or {})) do add(key, settings.extra[key]) end
   for _, folder in ipairs(sorted_keys(build.kernels)) do
