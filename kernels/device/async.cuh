@@ -83,6 +83,15 @@ static __device__ __forceinline__ void tl_tma_store_3d(const CUtensorMap *map, c
                  : "memory");
 }
 
+static __device__ __forceinline__ void tl_tma_store_4d(const CUtensorMap *map, const void *shared,
+                                                       int x, int y, int z, int w)
+{
+    asm volatile(
+        "cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(map),
+        "r"(tl_shared_address(shared)), "r"(x), "r"(y), "r"(z), "r"(w)
+        : "memory");
+}
+
 static __device__ __forceinline__ void tl_tma_store_commit()
 {
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");

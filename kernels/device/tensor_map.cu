@@ -71,13 +71,12 @@ extern "C" enum tl_status tl_tensor_map_3d(CUtensorMap *map, const struct tl_ten
     return encode(map, tensor, tensor->data, 3, size, stride, box);
 }
 
-extern "C" enum tl_status tl_tensor_map_ragged_store(CUtensorMap *map, const struct tl_tensor *tensor,
-                                                     int64_t columns, int box_columns, int box_rows)
+extern "C" enum tl_status tl_tensor_map_ragged(CUtensorMap *map, const struct tl_tensor *tensor,
+                                               int64_t columns, int box_columns, int box_rows)
 {
     cuuint64_t row_bytes = (cuuint64_t)columns * 2;
-    cuuint64_t size[] = {(cuuint64_t)columns, (cuuint64_t)1 << 30, 0x7fff0000};
-    cuuint64_t stride[] = {row_bytes, row_bytes};
-    cuuint32_t box[] = {(cuuint32_t)box_columns, (cuuint32_t)box_rows, 1};
-    void *base = (void *)((uintptr_t)tensor->data - (uintptr_t)(row_bytes << 30));
-    return encode(map, tensor, base, 3, size, stride, box);
+    cuuint64_t size[] = {(cuuint64_t)columns, TL_RAGGED_ROWS, 0x7fff0000, 0x7fff0000};
+    cuuint64_t stride[] = {row_bytes, row_bytes, ((cuuint64_t)1 << 34) * 2 - row_bytes};
+    cuuint32_t box[] = {(cuuint32_t)box_columns, (cuuint32_t)box_rows, 1, 1};
+    return encode(map, tensor, tensor->data, 4, size, stride, box);
 }

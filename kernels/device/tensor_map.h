@@ -23,13 +23,15 @@ enum tl_status tl_tensor_map_2d(CUtensorMap *map, const struct tl_tensor *tensor
 enum tl_status tl_tensor_map_3d(CUtensorMap *map, const struct tl_tensor *tensor, int64_t columns,
                                 int64_t rows, int64_t depth, int box_columns, int box_rows);
 
-/* Stores that end where a group ends. Over [rows, columns] row-major, coordinates
- * {column, 2^30 - group_rows + row, group_end} address row `row` of the group whose last row is
- * before group_end, and rows from group_rows on are out of bounds. The map has 2^30 rows, its third
- * dimension has the same stride, and its base lies 2^30 rows before the tensor, modulo 2^64. For
- * stores only: loads touch the base (Triton's ragged_tma, write-only form). */
-enum tl_status tl_tensor_map_ragged_store(CUtensorMap *map, const struct tl_tensor *tensor,
-                                          int64_t columns, int box_columns, int box_rows);
+/* Loads and stores that end where a group ends. Over [rows, columns] row-major, coordinates
+ * {column, 2^30 - group_rows + row, group_end, 2^30} address row `row` of the group whose last row
+ * is before group_end: rows from group_rows on are out of bounds, read as zeros and not written.
+ * The bound is the map's, the same for all groups: its second and third dimension share the row
+ * stride, and the fourth, of 2^34 elements less one row, makes the sum vanish modulo 2^64
+ * (Triton's ragged_tma, read-write form). */
+#define TL_RAGGED_ROWS (1 << 30)
+enum tl_status tl_tensor_map_ragged(CUtensorMap *map, const struct tl_tensor *tensor,
+                                    int64_t columns, int box_columns, int box_rows);
 
 #ifdef __cplusplus
 }

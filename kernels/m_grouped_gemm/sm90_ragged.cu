@@ -2,7 +2,7 @@
  *
  * d[rows of e] = a[rows of e] b[e], bf16 with fp32 sums. Persistent: one block an SM, a producer
  * warp that loads tiles with TMA and two consumer warpgroups of 64 rows each, 128 x 256 x 64 tiles,
- * four stages. Only the store is ragged: a tile may load rows of the next group, and the 3-D tensor
+ * four stages. Only the store is ragged: a tile may load rows of the next group, and the tensor
  * map drops them on the way out, since its bound lies at the end of the group (Triton's
  * ragged_tma; RapidGEMM). A tail of 64 rows or fewer costs half a tile: the second warpgroup and
  * its half of the load are skipped.
@@ -27,11 +27,15 @@ enum {
     B_BYTES = BLOCK_N * BLOCK_K * 2,
     STORE_BYTES = 64 * 64 * 2, /* a store box: 64 rows by 64 columns */
     STORE_BUFFERS = 2,         /* of each consumer warpgroup */
+    PRODUCER_REGISTERS = 56,
+    CONSUMER_REGISTERS = 224,
+    LAUNCH_REGISTERS = 65536 / THREADS / 8 * 8, /* what __launch_bounds__ leaves a thread */
     SHARED_BYTES = 1024 + STAGES * (A_BYTES + B_BYTES) + 2 * STORE_BUFFERS * STORE_BYTES
 };
+/* setmaxnreg.inc waits for registers that the block was launched with; beyond them it waits for ever. */
+static_assert(PRODUCER_REGISTERS * 128 + CONSUMER_REGISTERS * 256 <= LAUNCH_REGISTERS * THREADS,
+              "roles take more registers than the block has");
 static_assert(SHARED_BYTES + 1024 <= 227 * 1024, "tiles and staging exceed shared memory");
-
-static const int RAGGED = 1 << 30; /* rows of the ragged map: its bound, see tensor_map.h */
 
 /* One tile of the output, as every role of a block finds it by itself. */
 struct tile {
@@ -156,8 +160,8 @@ static __device__ void store_tile(const float (&acc)[128], char *store, const CU
         tl_fence_async_shared();
         tl_named_barrier(1 + warpgroup, 128);
         if (thread == 0 && t.column + box * 64 < n) {
-            tl_tma_store_3d(map_d, buffer, t.column + box * 64, RAGGED - t.group_rows + row,
-                            t.group_end);
+            tl_tma_store_4d(map_d, buffer, t.column + box * 64, TL_RAGGED_ROWS - t.group_rows + row,
+                            t.group_end, TL_RAGGED_ROWS);
         }
         if (thread == 0)
             tl_tma_store_commit();
@@ -249,11 +253,11 @@ static __global__ void __launch_bounds__(THREADS, 1)
     __syncthreads();
     tile_walk walk(offsets, num_groups, n, (int)blockIdx.x, (int)gridDim.x);
     if (warpgroup == 2) {
-        tl_registers_shrink<48>();
+        tl_registers_shrink<PRODUCER_REGISTERS>();
         if (threadIdx.x == 2 * 128)
             produce<B_MN>(shared, walk, &map_a, &map_b, k_blocks);
     } else {
-        tl_registers_grow<232>();
+        tl_registers_grow<CONSUMER_REGISTERS>();
         consume<B_MN>(shared, walk, &map_d, k_blocks, n, warpgroup);
     }
 }
@@ -271,7 +275,7 @@ static enum tl_status legal(const struct tl_problem *problem)
                        (long long)dim[TL_M_GROUPED_K]);
     if (dim[TL_M_GROUPED_K] == 0)
         return TL_FAIL(TL_ERR_ILLEGAL, "m_grouped_gemm/sm90_ragged: k is 0; there is nothing to sum");
-    if (dim[TL_M_GROUPED_M] > RAGGED)
+    if (dim[TL_M_GROUPED_M] > TL_RAGGED_ROWS)
         return TL_FAIL(TL_ERR_ILLEGAL, "m_grouped_gemm/sm90_ragged: %lld rows are more than 2^30",
                        (long long)dim[TL_M_GROUPED_M]);
     return TL_OK;
@@ -291,7 +295,7 @@ static enum tl_status launch_kernel(const struct tl_plan *plan, const struct tl_
     else
         TL_TRY(tl_tensor_map_3d(&map_b, &args->tensor[TL_M_GROUPED_B], k, n, groups, BLOCK_K,
                                 BLOCK_N));
-    TL_TRY(tl_tensor_map_ragged_store(&map_d, &args->tensor[TL_M_GROUPED_D], n, 64, 64));
+    TL_TRY(tl_tensor_map_ragged(&map_d, &args->tensor[TL_M_GROUPED_D], n, 64, 64));
     TL_TRY(TL_CUDA_STATUS(plan, "shared memory of ragged_kernel",
                           cudaFuncSetAttribute(ragged_kernel<B_MN>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              SHARED_BYTES)));
