@@ -40,7 +40,7 @@ SANITIZE_LINK = -fsanitize=address,undefined
 export ASAN_OPTIONS ?= allocator_may_return_null=1
 endif
 NVCCFLAGS = -std=c++17 -O3 -lineinfo -gencode arch=compute_90a,code=sm_90a -I. -I$(BUILD) \
-            -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra \
+            -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra,-Wno-missing-field-initializers \
             -Xcompiler -fno-exceptions,-fno-rtti,-fno-threadsafe-statics
 ARFLAGS  = rcs
 
