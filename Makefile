@@ -47,7 +47,7 @@ ARFLAGS  = rcs
 # Counters and kernel records need CUPTI's headers. Without them core/cupti_none.c stands in.
 CUPTI_INCLUDE = $(wildcard $(CUDA_HOME)/include $(CUDA_HOME)/extras/CUPTI/include)
 CUPTI = $(if $(wildcard $(CUPTI_INCLUDE:%=%/cupti_range_profiler.h)),$(CUDA),0)
-CUPTI_SOURCES = core/cupti.c core/cupti_host.c core/profiler.c core/activity.c
+CUPTI_SOURCES = core/cupti.c core/cupti_host.c core/profiler.c core/activity.c core/pmsampling.c
 
 SOURCES  = $(filter-out $(if $(filter 1,$(CUPTI)),core/cupti_none.c,$(CUPTI_SOURCES)),\
              $(wildcard core/*.c kernels/*.c kernels/*/*.c))

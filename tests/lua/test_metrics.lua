@@ -113,6 +113,7 @@ local function refused(what, ok, message, code)
 end
 refused("counters of the CPU", lab.counters "cpu")
 refused("profile on the CPU", lab.profile { device = "cpu", groups = { "PAPER" }, run = function() end })
+refused("a series of the CPU", lab.timeline { device = "cpu", run = function() end })
 refused("kernels of the CPU", lab.kernel_records(function() end, "cpu"))
 t.error(function() lab.profile { groups = { "PAPER" } } end, "takes run = a function", "no function")
 t.error(function() lab.profile { run = print } end, "takes groups or metrics", "no metrics")
