@@ -191,7 +191,7 @@ static int session_run(lua_State *L)
         session_close(L);
         return lua_error(L);
     }
-    if (status == TL_OK && !box->profiler)
+    if (status == TL_OK && box->profiler != profiler)
         return luaL_error(L, "the profiling session was closed by the function that it profiled");
     if (status != TL_OK) {
         if (!tl_profiler_running()) /* else this is the inner of two: the outer one goes on */
