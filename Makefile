@@ -3,10 +3,12 @@
 #
 #   make                build/tilelab (static host) and build/tilelab_core.so (module for stock Lua)
 #   make CUDA=0         the same without compiling any .cu (the default where there is no nvcc)
+#   make V=1            prints the commands
 #   make toolkit        installs the CUDA 13.0 compiler into build/toolkit, for machines without one
 #   make SANITIZE=1     ASan and UBSan, into build/sanitize
 #   make lint           luacheck and cppcheck, where they are installed
 #   make clean
+#   make help           prints this text
 
 TOOLKIT   = $(CURDIR)/build/toolkit
 CUDA_HOME ?= $(or $(patsubst %/bin/nvcc,%,$(firstword $(shell command -v nvcc 2>/dev/null) \
@@ -26,7 +28,8 @@ GOMP_LIB  = $(shell $(CC) -print-file-name=libgomp.a)
 # the same bits on every machine. No errno and no traps, which changes no value either, so that
 # comparisons and square roots become vectors.
 CFLAGS   = -std=c11 -O3 -g -ffp-contract=off -fno-math-errno -fno-trapping-math -fPIC \
-           -fvisibility=hidden -fopenmp -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion $(if $(filter 1,$(WERROR)),-Werror)
+           -fvisibility=hidden -fopenmp -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion \
+           $(if $(filter 1,$(WERROR)),-Werror)
 CPPFLAGS = -D_GNU_SOURCE -DTL_CUDA=$(CUDA) -I. -I$(BUILD) $(LUA_CFLAGS) \
            $(if $(filter 1,$(CUDA)),-isystem $(CUDA_HOME)/include)
 ifeq ($(SANITIZE),1)
@@ -37,11 +40,17 @@ SANITIZE_LINK = -fsanitize=address,undefined
 export ASAN_OPTIONS ?= allocator_may_return_null=1
 endif
 NVCCFLAGS = -std=c++17 -O3 -lineinfo -gencode arch=compute_90a,code=sm_90a -I. -I$(BUILD) \
-            -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra \
+            -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra,-Wno-missing-field-initializers \
             -Xcompiler -fno-exceptions,-fno-rtti,-fno-threadsafe-statics
 ARFLAGS  = rcs
 
-SOURCES  = $(wildcard core/*.c kernels/*.c kernels/*/*.c)
+# Counters and kernel records need CUPTI's headers. Without them core/cupti_none.c stands in.
+CUPTI_INCLUDE = $(wildcard $(CUDA_HOME)/include $(CUDA_HOME)/extras/CUPTI/include)
+CUPTI = $(if $(wildcard $(CUPTI_INCLUDE:%=%/cupti_range_profiler.h)),$(CUDA),0)
+CUPTI_SOURCES = core/cupti.c core/cupti_host.c core/profiler.c core/activity.c
+
+SOURCES  = $(filter-out $(if $(filter 1,$(CUPTI)),core/cupti_none.c,$(CUPTI_SOURCES)),\
+             $(wildcard core/*.c kernels/*.c kernels/*/*.c))
 LUA_SOURCES = $(filter-out lua/main.c lua/loader.c lua/openmp.c,$(wildcard lua/*.c))
 CU_SOURCES = $(if $(filter 1,$(CUDA)),$(wildcard core/*.cu kernels/*/*.cu))
 OBJECTS  = $(SOURCES:%.c=$(BUILD)/obj/%.o) $(CU_SOURCES:%.cu=$(BUILD)/obj/%.cu.o)
@@ -56,20 +65,26 @@ TEST_LIB = $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(TEST_SOURCES),$(wildca
 CUDA_LIBS = $(if $(filter 1,$(CUDA)),$(firstword $(wildcard $(CUDA_HOME)/lib64/libcudart_static.a \
             $(CUDA_HOME)/lib/libcudart_static.a)) -lrt -ldl -lpthread)
 
-.PHONY: all run check check-c check-lua check-cli lint clean setup toolkit FORCE
+.PHONY: all run check check-c check-lua check-lua-host check-lua-stock check-cli lint clean setup help \
+    check-all check-programs toolkit FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
+$(if $(V),,.SILENT:)
 
 all: $(BUILD)/tilelab $(BUILD)/tilelab_core.so $(BUILD)/tilelab_module.so
 
 setup:
 	@.ci/setup
 
+help:
+	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
+
 # --- the program and the module -------------------------------------------------------------
 
 # Everything but libc is linked statically, so that the binary starts on a machine that has
 # neither Lua nor CUDA; -Wl,-E exports the Lua API to other C modules.
 $(BUILD)/tilelab: $(HOST_OBJECTS) $(LUA_OBJECTS) $(BUILD)/libtilelab.a
+	@echo "  LD    $@"
 	$(CC) -o $@ $(HOST_OBJECTS) $(LUA_OBJECTS) $(BUILD)/libtilelab.a $(SANITIZE_LINK) \
 	    -static-libgcc -Wl,-E $(LUA_LIB) $(CUDA_LIBS) $(GOMP_LIB) -lm -ldl -lpthread
 
@@ -90,15 +105,26 @@ $(BUILD)/obj/with-cuda: FORCE
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/obj/with-cuda | $(BUILD)/version.h
 	@mkdir -p $(@D)
+	@echo "  CC    $<"
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+# core/cupti_c/string: core/cupti_host.c says why.
+$(CUPTI_SOURCES:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/core/nvtx.o: \
+    CPPFLAGS += $(CUPTI_INCLUDE:%=-isystem %)
+$(BUILD)/obj/core/cupti_host.o: CPPFLAGS += -isystem core/cupti_c
+$(BUILD)/obj/tests/core/test_occupancy.o: CPPFLAGS += $(CUPTI_INCLUDE:%=-isystem %)
 
 $(BUILD)/obj/%.cu.o: %.cu | $(BUILD)/version.h
 	@mkdir -p $(@D)
+	@echo "  NVCC  $<"
 	$(NVCC) $(NVCCFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
-# Rewritten only when the commit, the dirty flag or a kernel source changed.
+# The first thing that is built, so it says what to do where the compiler or Lua's headers are
+# missing. Rewritten only when the commit, the dirty flag or a kernel source changed.
 $(BUILD)/version.h: FORCE
 	@mkdir -p $(@D)
+	@echo '#include <lua.h>' | $(CC) $(LUA_CFLAGS) -E - >/dev/null 2>&1 || { \
+	    echo "$(CC) or the headers of Lua 5.4 are missing: \`make setup\` installs what is needed" >&2; exit 1; }
 	@.ci/version '$(CC)' '$(if $(filter 1,$(CUDA)),$(NVCC))' > $@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
@@ -121,8 +147,62 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(TEST_LIB) $(BUILD)/libtilelab.a
 	@mkdir -p $(@D)
 	$(CC) -o $@ $< $(TEST_LIB) $(BUILD)/libtilelab.a $(SANITIZE_LINK) $(CUDA_LIBS) -lcmocka -fopenmp -ldl -lm
 
-check-c: $(TESTS)
-	CMOCKA_MESSAGE_OUTPUT=TAP prove --exec '' $(TESTS)
+# Two steps, since what setup installs changes what the build finds. On all cores, unless told.
+ALL_CORES = --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$$(nproc))
+
+run: setup
+	@$(MAKE) $(ALL_CORES) all
+	@$$(command -v lua || command -v lua5.4) experiments/depth_scaling.lua $(ARGS)
+
+check: setup
+	@$(MAKE) $(ALL_CORES) all check-programs
+	@tests/tally $(MAKE) --no-print-directory check-all
+	@$(if $(filter 1,$(CUDA)),,echo "CUDA=0, $(NO_CUDA): $(words $(wildcard core/*.cu kernels/*/*.cu)) .cu files not compiled")
+
+NO_CUDA = $(if $(wildcard $(NVCC)),as asked,since there is no nvcc in PATH or $(CUDA_HOME)/bin)
+
+# Suite after suite, since some tests take times.
+check-all:
+	@$(MAKE) check-c
+	@$(MAKE) check-lua
+	@$(MAKE) check-cli
+
+PROVE = prove --directives --exec
+
+check-programs: $(TESTS)
+
+check-c: check-programs
+	@echo "-- C"
+	CMOCKA_MESSAGE_OUTPUT=TAP $(PROVE) '' $(TESTS)
+
+# The same tests in the host and under stock Lua, which cannot load a sanitized module.
+# One after the other: some tests take times.
+check-lua: all
+	$(MAKE) check-lua-host
+	$(if $(filter 1,$(SANITIZE)),,$(MAKE) check-lua-stock)
+
+check-lua-host: all
+	@echo "-- Lua, in $(BUILD)/tilelab"
+	TILELAB=$(BUILD)/tilelab $(PROVE) tests/exec tests/lua/test_*.lua
+
+check-lua-stock: all
+	@echo "-- Lua, the module under lua5.4"
+	TILELAB= TILELAB_BUILD=$(BUILD) $(PROVE) tests/exec tests/lua/test_*.lua
+
+check-cli: all
+	@echo "-- command line"
+	TILELAB=$(BUILD)/tilelab TILELAB_BUILD=$(BUILD) $(PROVE) tests/exec tests/cli/*.t
+
+# Luacheck's 581 would have `not (x <= y)` written so that NaN passes; the three of cppcheck do not
+# see that a loop or a condition has bounded the value.
+lint:
+	@if command -v luacheck >/dev/null; then luacheck -q --std lua54 --max-line-length 120 \
+	    --ignore 581 -- lua experiments tests/lua; \
+	    else echo "luacheck is not installed: Lua is not linted"; fi
+	@if command -v cppcheck >/dev/null; then cppcheck --quiet --std=c11 --error-exitcode=1 \
+	    --enable=warning,performance,portability --suppress=zerodivcond \
+	    --suppress=arrayIndexOutOfBoundsCond --suppress=invalidFunctionArg -I. lua core kernels; \
+	    else echo "cppcheck is not installed: C is not linted"; fi
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 

@@ -36,6 +36,10 @@ void tlua_random_open(lua_State *L);
 void tlua_record_open(lua_State *L);
 void tlua_system_open(lua_State *L);
 void tlua_interrupt_open(lua_State *L);
+void tlua_metrics_open(lua_State *L);
+void tlua_profiler_open(lua_State *L);
+void tlua_activity_open(lua_State *L);
+void tlua_nvtx_open(lua_State *L);
 
 /* --- errors (error.c) --- */
 
@@ -116,6 +120,10 @@ int tlua_shape_check(lua_State *L, int index, int64_t shape[TL_MAX_RANK]);
 
 enum tl_dtype tlua_dtype_check(lua_State *L, int index);
 
+/* The number at `index`, to fill a tensor with; raises for a value that the dtype cannot hold
+ * (fill.c). */
+double tlua_fill_check(lua_State *L, int index, enum tl_dtype dtype);
+
 /* --- tables of named arguments (error.c) --- */
 
 /* Raises for a key of the table at `index` that is not among `names` (ends with NULL). */
@@ -124,6 +132,10 @@ void tlua_keys_check(lua_State *L, int index, const char *what, const char *cons
 /* The number in field `name`, or `fallback` where it is absent; raises for another type. */
 double tlua_field_number(lua_State *L, int index, const char *name, double fallback);
 lua_Integer tlua_field_integer(lua_State *L, int index, const char *name, lua_Integer fallback);
+
+/* The strings of the list at `index` (metrics.c), in a userdata that is pushed; raises, naming
+ * `what`, for another type. */
+const char **tlua_strings_check(lua_State *L, int index, const char *what, int *count);
 
 /* --- metatables --- */
 

@@ -8,18 +8,22 @@
 
 local this_file = debug.getinfo(1, "S").source:match("^@(.*)$")
 
--- The repository: "experiments/../lua/bootstrap.lua" gives ".", "./../lua/bootstrap.lua" "./..".
-local root = (this_file:match("^(.*/)lua/[^/]*$") or (this_file:match("^(.*/)") or "./") .. "../")
-if not root:match("^%.?%.?/%.%./$") then root = root:gsub("[^/]+/%.%./$", "") end
-root = root == "" and "." or (root:gsub("(.)/$", "%1"))
-local module, host = root .. "/build/tilelab_core.so", root .. "/build/tilelab"
-local script = arg and arg[0] or "tilelab"
-
 local function exists(path)
   local file = io.open(path, "rb")
   if file then file:close() end
   return file ~= nil
 end
+
+-- The repository: "experiments/../lua/bootstrap.lua" gives ".", "./../lua/bootstrap.lua" "./..".
+local root = (this_file:match("^(.*/)lua/[^/]*$") or (this_file:match("^(.*/)") or "./") .. "../")
+if not root:match("^%.?%.?/%.%./$") then
+  local shorter = root:gsub("[^/]+/%.%./$", "")
+  -- Through a link to experiments/, ".." is not the folder that the name suggests.
+  if exists(shorter .. "lua/bootstrap.lua") then root = shorter end
+end
+root = root == "" and "." or (root:gsub("(.)/$", "%1"))
+local module, host = root .. "/build/tilelab_core.so", root .. "/build/tilelab"
+local script = arg and arg[0] or "tilelab"
 
 local function stop(message)
   io.stderr:write(script, ": ", message, "\n")

@@ -14,6 +14,24 @@
 #define ERROR_TYPE "tilelab.error"
 enum { MAX_NAMES = 64 };
 
+static int error_tostring(lua_State *L)
+{
+    lua_getfield(L, 1, "message");
+    return 1;
+}
+
+static const luaL_Reg error_meta[] = {
+    {"__tostring", error_tostring},
+    {NULL, NULL},
+};
+
+/* Made when first needed: Ctrl-C raises in scripts, too, that never load the module. */
+static void push_metatable(lua_State *L)
+{
+    if (luaL_newmetatable(L, ERROR_TYPE))
+        luaL_setfuncs(L, error_meta, 0);
+}
+
 void tlua_error_push(lua_State *L, const char *kind, const char *message, const char *code)
 {
     lua_createtable(L, 0, 3);
@@ -23,7 +41,8 @@ void tlua_error_push(lua_State *L, const char *kind, const char *message, const 
     lua_setfield(L, -2, "message");
     lua_pushstring(L, code);
     lua_setfield(L, -2, "code");
-    luaL_setmetatable(L, ERROR_TYPE);
+    push_metatable(L);
+    lua_setmetatable(L, -2);
 }
 
 const char *tlua_error_kind(lua_State *L, int index)
@@ -85,7 +104,8 @@ void tlua_keys_check(lua_State *L, int index, const char *what, const char *cons
         count++;
     for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1)) {
         if (lua_type(L, -2) != LUA_TSTRING)
-            luaL_error(L, "a %s has named fields only, not [%s]", what, luaL_tolstring(L, -2, NULL));
+            luaL_error(L, "a %s has named fields only, not [%s]", what,
+                       luaL_tolstring(L, -2, NULL));
         const char *key = lua_tostring(L, -2);
         bool known = false;
         for (int i = 0; i < count && !known; i++)
@@ -152,7 +172,7 @@ int tlua_method(lua_State *L, const char *what, const char *const *names)
         return 1;
     const char *known[MAX_NAMES];
     int count = 0;
-    for (; names[count] && count < MAX_NAMES; count++)
+    for (; count < MAX_NAMES && names[count]; count++)
         known[count] = names[count];
     for (lua_pushnil(L); lua_next(L, lua_upvalueindex(1)); lua_pop(L, 1))
         if (count < MAX_NAMES)
@@ -177,27 +197,15 @@ static int error_kind(lua_State *L)
     return 1;
 }
 
-static int error_tostring(lua_State *L)
-{
-    lua_getfield(L, 1, "message");
-    return 1;
-}
-
 static const luaL_Reg functions[] = {
     {"error_new", error_new},
     {"error_kind", error_kind},
     {NULL, NULL},
 };
 
-static const luaL_Reg error_meta[] = {
-    {"__tostring", error_tostring},
-    {NULL, NULL},
-};
-
 void tlua_error_open(lua_State *L)
 {
-    luaL_newmetatable(L, ERROR_TYPE);
-    luaL_setfuncs(L, error_meta, 0);
+    push_metatable(L);
     lua_pop(L, 1);
     luaL_setfuncs(L, functions, 0);
 }

@@ -45,20 +45,35 @@ static bool is_integral(enum tl_dtype dtype)
     return dtype == TL_I32 || dtype == TL_U8;
 }
 
+/* Whether the dtype holds the number at `index`; float types round whatever they are given. */
+static bool fits(lua_State *L, int index, enum tl_dtype dtype)
+{
+    if (!is_integral(dtype))
+        return true;
+    int is_integer;
+    lua_Integer value = lua_tointegerx(L, index, &is_integer);
+    lua_Integer low = dtype == TL_U8 ? 0 : INT32_MIN, high = dtype == TL_U8 ? 255 : INT32_MAX;
+    return is_integer && value >= low && value <= high;
+}
+
+double tlua_fill_check(lua_State *L, int index, enum tl_dtype dtype)
+{
+    double value = luaL_checknumber(L, index);
+    if (!fits(L, index, dtype))
+        luaL_error(L, "fill: %s does not fit into %s", lua_tostring(L, index),
+                   tl_dtype_name(dtype));
+    return value;
+}
+
 /* The number on top of the stack as an element; raises where it is none. `position` is 1-based. */
 static double check_element(lua_State *L, enum tl_dtype dtype, int64_t position)
 {
     if (lua_type(L, -1) != LUA_TNUMBER)
         luaL_error(L, "element %I is a %s, not a number", (LUAI_UACINT)position,
                    luaL_typename(L, -1));
-    if (is_integral(dtype)) {
-        int is_integer;
-        lua_Integer value = lua_tointegerx(L, -1, &is_integer);
-        lua_Integer low = dtype == TL_U8 ? 0 : INT32_MIN, high = dtype == TL_U8 ? 255 : INT32_MAX;
-        if (!is_integer || value < low || value > high)
-            luaL_error(L, "element %I: %s does not fit into %s", (LUAI_UACINT)position,
-                       lua_tostring(L, -1), tl_dtype_name(dtype));
-    }
+    if (!fits(L, -1, dtype))
+        luaL_error(L, "element %I: %s does not fit into %s", (LUAI_UACINT)position,
+                   lua_tostring(L, -1), tl_dtype_name(dtype));
     return lua_tonumber(L, -1);
 }
 
@@ -68,8 +83,8 @@ static void read_values(lua_State *L, const struct nest *nest, int level, struct
 {
     int64_t size = luaL_len(L, -1);
     if (size != nest->size[level])
-        luaL_error(L, "values are ragged: a table of level %d holds %I, the first one %I", level + 1,
-                   (LUAI_UACINT)size, (LUAI_UACINT)nest->size[level]);
+        luaL_error(L, "values are ragged: a table of level %d holds %I, the first one %I",
+                   level + 1, (LUAI_UACINT)size, (LUAI_UACINT)nest->size[level]);
     for (int64_t i = 1; i <= size; i++) {
         lua_geti(L, -1, i);
         if (level + 1 < nest->depth) {
@@ -85,17 +100,23 @@ static void read_values(lua_State *L, const struct nest *nest, int level, struct
     }
 }
 
+static int64_t multiply_sizes(lua_State *L, int rank, const int64_t *size)
+{
+    int64_t product = 1;
+    for (int i = 0; i < rank; i++)
+        if (__builtin_mul_overflow(product, size[i], &product))
+            luaL_error(L, "%d dimensions with more than 2^63 elements", rank);
+    return product;
+}
+
 /* Pushes a CPU tensor of that dtype and shape holding the values of the table at `index`. */
 static enum tl_status push_values(lua_State *L, int index, enum tl_dtype dtype, int rank,
                                   const int64_t *shape)
 {
     struct tl_device *cpu;
     struct nest nest = measure_nest(L, index);
-    int64_t numel = 1, count = 1, position = 0;
-    for (int i = 0; i < rank; i++)
-        numel *= shape[i];
-    for (int i = 0; i < nest.depth; i++)
-        count *= nest.size[i];
+    int64_t numel = multiply_sizes(L, rank, shape), position = 0;
+    int64_t count = multiply_sizes(L, nest.depth, nest.size);
     if (count != numel)
         luaL_error(L, "%I values for a tensor of %I elements", (LUAI_UACINT)count,
                    (LUAI_UACINT)numel);
@@ -256,7 +277,7 @@ static int finish(lua_State *L, enum tl_status status)
 static int tensor_fill(lua_State *L)
 {
     struct tl_tensor *tensor = tlua_tensor_check(L, 1);
-    double value = luaL_checknumber(L, 2);
+    double value = tlua_fill_check(L, 2, tensor->dtype);
     tlua_graph_keep(L, tensor);
     return finish(L, tl_tensor_fill(tensor, value));
 }

@@ -1,10 +1,10 @@
 /* Lists of what the registry holds.
  *
  *   lab.operations() -> list of {name, equation, dims = {"m", ...},
- *       args = list of {name, role = "in" | "out" | "inout", optional, shape, dtypes = {"fp32", ...}},
+ *       args = list of {name, role = "in" | "out" | "inout", optional, shape, dtypes = {...}},
  *       params = list of {name, choices = {"nt", ...} | nil, default, min, max}}
  *   lab.kernels([operation]) -> list of {operation, variant, arch, summary,
- *       tunables = list of {name, default, choices = {64, 128}}}; raises for an unknown operation
+ *       dtypes = {...} the float types it computes on, tunables = list of {name, default, choices = {64, 128}}}; raises for an unknown operation
  *
  * A default that is absent must be given by the caller.
  */
@@ -34,6 +34,19 @@ static void push_words(lua_State *L, const char *words)
     }
 }
 
+/* The names of a set of dtypes as the field `dtypes`. */
+static void set_dtypes(lua_State *L, unsigned set)
+{
+    lua_newtable(L);
+    for (int dtype = 0, count = 0; dtype < TL_NUM_DTYPES; dtype++) {
+        if (set & TL_DTYPE_BIT(dtype)) {
+            lua_pushstring(L, tl_dtype_name((enum tl_dtype)dtype));
+            lua_rawseti(L, -2, ++count);
+        }
+    }
+    lua_setfield(L, -2, "dtypes");
+}
+
 static void push_arg(lua_State *L, const struct tl_arg_spec *spec)
 {
     static const char *const roles[] = {[TL_IN] = "in", [TL_OUT] = "out", [TL_INOUT] = "inout"};
@@ -43,14 +56,7 @@ static void push_arg(lua_State *L, const struct tl_arg_spec *spec)
     set_string(L, "shape", spec->shape);
     lua_pushboolean(L, spec->optional);
     lua_setfield(L, -2, "optional");
-    lua_newtable(L);
-    for (int dtype = 0, count = 0; dtype < TL_NUM_DTYPES; dtype++) {
-        if (spec->dtypes & TL_DTYPE_BIT(dtype)) {
-            lua_pushstring(L, tl_dtype_name((enum tl_dtype)dtype));
-            lua_rawseti(L, -2, ++count);
-        }
-    }
-    lua_setfield(L, -2, "dtypes");
+    set_dtypes(L, spec->dtypes);
 }
 
 /* The word at `position` of a list of choices, as pushed. */
@@ -118,6 +124,17 @@ static void push_tunable(lua_State *L, const struct tl_tunable *tunable)
     lua_setfield(L, -2, "choices");
 }
 
+/* What the operation's arguments allow and the kernel does not narrow. */
+static unsigned float_dtypes(const struct tl_kernel *kernel)
+{
+    const struct tl_operation *operation = NULL;
+    unsigned allowed = 0;
+    if (tl_operation_find(kernel->operation, &operation) == TL_OK)
+        for (int i = 0; i < TL_MAX_ARGS && operation->args[i].name; i++)
+            allowed |= operation->args[i].dtypes & TL_FLOATS;
+    return kernel->dtypes ? allowed & kernel->dtypes : allowed;
+}
+
 static void push_kernel(lua_State *L, const struct tl_kernel *kernel)
 {
     lua_newtable(L);
@@ -125,6 +142,7 @@ static void push_kernel(lua_State *L, const struct tl_kernel *kernel)
     set_string(L, "variant", kernel->variant);
     set_string(L, "arch", kernel->arch);
     set_string(L, "summary", kernel->summary);
+    set_dtypes(L, float_dtypes(kernel));
     lua_newtable(L);
     for (int i = 0; i < TL_MAX_TUNABLES && kernel->tunables[i].name; i++) {
         push_tunable(L, &kernel->tunables[i]);

@@ -51,13 +51,12 @@ static struct plan_box *push_plan(lua_State *L)
 
 /* --- reading the table --- */
 
+/* Leaves the name on the stack: a table with a metatable need not keep it. */
 static const char *check_name(lua_State *L, const char *field)
 {
     if (lua_getfield(L, 1, field) != LUA_TSTRING)
         luaL_error(L, "a plan needs %s = \"name\"", field);
-    const char *name = lua_tostring(L, -1);
-    lua_pop(L, 1); /* the table keeps it */
-    return name;
+    return lua_tostring(L, -1);
 }
 
 /* Raises for a field that is neither the plan's own nor an argument or parameter. */
@@ -79,10 +78,12 @@ static void read_tensors(lua_State *L, const struct tl_operation *operation, str
     for (int i = 0; i < TL_MAX_ARGS && operation->args[i].name; i++) {
         const char *name = operation->args[i].name;
         if (lua_getfield(L, 1, name) != LUA_TNIL) {
-            const struct tl_tensor *tensor = luaL_testudata(L, -1, TLUA_TENSOR);
-            if (!tensor || tensor->rank == 0)
+            if (!luaL_testudata(L, -1, TLUA_TENSOR))
                 luaL_error(L, "%s: '%s' must be a tensor, not a %s", operation->name, name,
-                           tensor ? "closed one" : luaL_typename(L, -1));
+                           luaL_typename(L, -1));
+            const struct tl_tensor *tensor = lua_touserdata(L, -1);
+            if (tensor->rank == 0)
+                luaL_error(L, "%s: '%s' is a closed tensor", operation->name, name);
             enum tl_status status = tl_tensor_view(&args->tensor[i], tensor, 0, tensor->rank,
                                                    tensor->shape);
             if (status != TL_OK)

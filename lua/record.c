@@ -39,10 +39,10 @@ static struct record_box *check(lua_State *L)
 static int read_columns(lua_State *L, int index, const char *columns[MAX_COLUMNS])
 {
     luaL_checktype(L, index, LUA_TTABLE);
-    lua_Integer count = luaL_len(L, index);
+    lua_Integer count = (lua_Integer)lua_rawlen(L, index); /* a metamethod's names would not last */
     luaL_argcheck(L, count >= 1 && count <= MAX_COLUMNS, index, "a record has 1 to 128 columns");
     for (int i = 0; i < (int)count; i++) {
-        if (lua_geti(L, index, i + 1) != LUA_TSTRING)
+        if (lua_rawgeti(L, index, i + 1) != LUA_TSTRING)
             luaL_error(L, "column %d is a %s, not a name", i + 1, luaL_typename(L, -1));
         columns[i] = lua_tostring(L, -1); /* the list keeps it */
         for (int j = 0; j < i; j++)

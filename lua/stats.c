@@ -31,6 +31,7 @@ static int stats(lua_State *L)
     struct tl_stats result;
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_Integer n = luaL_len(L, 1);
+    luaL_argcheck(L, n >= 0 && n <= INT32_MAX, 1, "too many samples");
     double *samples = lua_newuserdatauv(L, ((size_t)n + 1) * sizeof *samples, 0);
     for (lua_Integer i = 1; i <= n; i++) {
         if (lua_geti(L, 1, i) != LUA_TNUMBER)

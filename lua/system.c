@@ -5,6 +5,8 @@
  *   lab.stat(path) -> {kind = "file" | "folder" | "other", bytes, modified_s} | nil, message, code
  *   lab.list(path) -> sorted names | nil, message, code
  *   lab.realpath(path) -> absolute path | nil, message, code
+ *   lab.lock(folder) -> lock | nil, message, code      for one process at a time; until lock:close(),
+ *                                       the collector, or the process's end, however it comes
  *   lab.is_tty(file)                    whether an open file is a terminal
  *   lab.terminal_width(file) -> columns | nil where it is none
  *   lab.pid()
@@ -20,10 +22,12 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -132,12 +136,10 @@ static int list_folder(lua_State *L)
     struct folder_box *box = lua_newuserdatauv(L, sizeof *box, 0);
     memset(box, 0, sizeof *box);
     luaL_setmetatable(L, "tilelab.folder");
-    int count = scandir(path, &box->names, NULL, NULL);
+    int count = scandir(path, &box->names, NULL, alphasort); /* C locale: by bytes */
     if (count < 0)
         return refused_by_system(L, path);
     box->count = count;
-    lua_getglobal(L, "table");
-    lua_getfield(L, -1, "sort");
     lua_newtable(L);
     for (int i = 0, listed = 0; i < count; i++) {
         const char *name = box->names[i]->d_name;
@@ -146,9 +148,6 @@ static int list_folder(lua_State *L)
         lua_pushstring(L, name);
         lua_rawseti(L, -2, ++listed);
     }
-    lua_pushvalue(L, -1);
-    lua_insert(L, -3);
-    lua_call(L, 1, 0); /* by bytes: C locale, so the same everywhere */
     return 1;
 }
 
@@ -159,6 +158,35 @@ static int real_path(lua_State *L)
     if (!realpath(path, resolved))
         return refused_by_system(L, path);
     lua_pushstring(L, resolved);
+    return 1;
+}
+
+/* --- locks --- */
+
+#define LOCK_TYPE "tilelab.lock"
+
+static int lock_close(lua_State *L)
+{
+    int *descriptor = luaL_checkudata(L, 1, LOCK_TYPE);
+    if (*descriptor >= 0)
+        close(*descriptor);
+    *descriptor = -1;
+    return 0;
+}
+
+/* flock on the folder itself leaves no file behind. Where the file system has no locks, nothing is
+ * locked: that is no reason to refuse. */
+static int lock_folder(lua_State *L)
+{
+    const char *path = luaL_checkstring(L, 1);
+    int *descriptor = lua_newuserdatauv(L, sizeof *descriptor, 0);
+    *descriptor = -1;
+    luaL_setmetatable(L, LOCK_TYPE);
+    *descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*descriptor < 0)
+        return refused_by_system(L, path);
+    if (flock(*descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return tlua_refused(L, TL_FAIL(TL_ERR_IO, "%s: another process is at work there", path));
     return 1;
 }
 
@@ -219,10 +247,10 @@ static int nearest(lua_State *L)
 {
     const char *name = luaL_checkstring(L, 1);
     luaL_checktype(L, 2, LUA_TTABLE);
-    int count = (int)luaL_len(L, 2);
+    int count = (int)lua_rawlen(L, 2);
     const char **names = lua_newuserdatauv(L, ((size_t)count + 1) * sizeof *names, 0);
     for (int i = 0; i < count; i++) {
-        if (lua_geti(L, 2, i + 1) != LUA_TSTRING)
+        if (lua_rawgeti(L, 2, i + 1) != LUA_TSTRING)
             return luaL_error(L, "name %d is a %s", i + 1, luaL_typename(L, -1));
         names[i] = lua_tostring(L, -1); /* the list keeps it */
         lua_pop(L, 1);
@@ -283,6 +311,7 @@ static const luaL_Reg functions[] = {
     {"stat", stat_path},
     {"list", list_folder},
     {"realpath", real_path},
+    {"lock", lock_folder},
     {"is_tty", is_tty},
     {"terminal_width", terminal_width},
     {"pid", pid},
@@ -299,8 +328,20 @@ static const luaL_Reg folder_meta[] = {
     {NULL, NULL},
 };
 
+static const luaL_Reg lock_methods[] = {
+    {"close", lock_close},
+    {NULL, NULL},
+};
+
+static const luaL_Reg lock_meta[] = {
+    {"__gc", lock_close},
+    {"__close", lock_close},
+    {NULL, NULL},
+};
+
 void tlua_system_open(lua_State *L)
 {
+    tlua_metatable(L, LOCK_TYPE, lock_meta, lock_methods, NULL);
     luaL_newmetatable(L, "tilelab.folder");
     luaL_setfuncs(L, folder_meta, 0);
     lua_pop(L, 1);

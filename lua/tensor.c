@@ -123,8 +123,10 @@ static int tensor_create(lua_State *L)
         dtype = tlua_dtype_check(L, -1);
     lua_getfield(L, 1, "shape");
     int rank = tlua_shape_check(L, -1, shape);
-    bool filled = lua_getfield(L, 1, "fill") != LUA_TNIL;
     double fill = tlua_field_number(L, 1, "fill", 0);
+    bool filled = lua_getfield(L, 1, "fill") != LUA_TNIL;
+    if (filled)
+        tlua_fill_check(L, -1, dtype);
     struct tl_tensor *tensor = tlua_tensor_new(L);
     status = tlua_tensor_allocate(L, tensor, device, dtype, rank, shape);
     if (status == TL_OK)

@@ -1,7 +1,6 @@
 /* Permutation on the CPU: the index serially, the rows in parallel. */
 #include "kernels/permute/op.h"
 
-#include <string.h>
 
 #include "kernels/host/check.h"
 #include "kernels/host/parallel.h"
@@ -33,7 +32,8 @@ static enum tl_status place_groups(const struct tl_plan *plan, const struct tl_a
     int64_t num_slots = dim[PERMUTE_INDEX_DIM_TOKENS] * dim[PERMUTE_INDEX_DIM_TOP_K];
     const int32_t *experts = args->tensor[PERMUTE_INDEX_EXPERTS].data;
 
-    memset(next, 0, (size_t)num_experts * sizeof *next);
+    for (int64_t e = 0; e < num_experts; e++)
+        next[e] = 0;
     for (int64_t slot = 0; slot < num_slots; slot++)
         next[experts[slot]]++;
     *end = 0;

@@ -61,18 +61,20 @@ local function code_of(result)
   return 0
 end
 
--- Calls fn(...) as lab.main does; returns the exit code instead of exiting.
+-- Calls fn(...) as lab.main does. Instead of exiting it returns the exit code, and whether the
+-- script should end: after everything but a plain return.
 function main.run(fn, ...)
   depth = depth + 1
   core.interrupt_arm()
   local ok, result = xpcall(fn, handle, ...)
   core.interrupt_disarm()
   depth = depth - 1
-  if not ok then return main.report(result) end
+  if not ok then return main.report(result), true end
   if core.interrupted() then -- something on the way caught the error
-    return main.report(core.error_new("interrupted", "interrupted"))
+    return main.report(core.error_new("interrupted", "interrupted")), true
   end
-  return code_of(result)
+  local code = code_of(result)
+  return code, code ~= 0
 end
 
 -- Whether a call of main.run will see an error that is raised now.
@@ -87,8 +89,8 @@ function main.main(fn, ...)
   if type(fn) ~= "function" then
     error(("lab.main takes a function, not a %s"):format(type(fn)), 2)
   end
-  local code = main.run(fn, ...)
-  if code ~= 0 then main.exit(code) end
+  local code, ends = main.run(fn, ...)
+  if ends then main.exit(code) end
 end
 
 return main

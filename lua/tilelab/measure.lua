@@ -49,15 +49,15 @@ local function read_contender(contender, position, spec)
 end
 
 local function read_contenders(spec)
-  local contenders, by_name = {}, {}
+  local contenders, named = {}, {}
   if type(spec.contenders) ~= "table" or #spec.contenders == 0 then
     error("lab.measure needs a list of contenders", 3)
   end
   for i, contender in ipairs(spec.contenders) do
     contenders[i] = read_contender(contender, i, spec)
     local name = contenders[i].name
-    if by_name[name] then error(("two contenders are called '%s'"):format(name), 3) end
-    by_name[name] = contenders[i]
+    if named[name] then error(("two contenders are called '%s'"):format(name), 3) end
+    named[name] = true
   end
   return contenders
 end

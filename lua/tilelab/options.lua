@@ -53,8 +53,8 @@ local function read_row(row, level)
   if row.of and (row[2] ~= "list" or not types[row.of]) then
     declaration_error(row, "`of` says what a list holds: string, integer or number", level + 1)
   end
-  local option = { name = row[1]:gsub("-", "_"), type = row[2], default = row[3], help = row[4] or "",
-    choices = row.choices, min = row.min, max = row.max, element = row.of or "string",
+  local option = { name = row[1]:gsub("%-", "_"), type = row[2], default = row[3],
+    help = row[4] or "", choices = row.choices, min = row.min, max = row.max, element = row.of or "string",
     value = row.value, required = row.required, implied = row.implied }
   if option.type == "boolean" and option.default == nil then option.default = false end
   option.flag = flag_of(option)
@@ -94,7 +94,9 @@ end
 -- One value of kind string, integer or number, or nil where the text is none that is allowed.
 local function scalar(option, kind, text)
   local value = text
-  if kind ~= "string" then
+  if kind == "string" then
+    if type(text) ~= "string" then return nil end
+  else
     value = tonumber(text)
     if kind == "integer" then value = value and math.tointeger(value) end
     if not value or value ~= value or value == math.huge or value == -math.huge then return nil end
@@ -154,7 +156,8 @@ local function check_default(option, row, level)
 end
 
 local function read_declaration(spec, level)
-  fields.check("lab.options", spec, { "name", "summary", "arguments", positions = #spec }, level + 1)
+  local spec_fields = { "name", "summary", "arguments", positions = #spec }
+  fields.check("lab.options", spec, spec_fields, level + 1)
   local declared = { list = {}, by_name = {}, name = spec.name or main.name(),
     summary = spec.summary, arguments = spec.arguments }
   for i, row in ipairs(spec) do
@@ -290,7 +293,9 @@ local function describe(declared, values)
       parts[#parts + 1] = value and option.flag or "--no-" .. option.flag:sub(3)
     elseif value ~= nil then
       local text = value_text(value)
-      if text:find("[^%w_./:,+-]") or text == "" then text = "'" .. text:gsub("'", "'\\''") .. "'" end
+      if text:find("[^%w_./:,+-]") or text == "" then
+        text = "'" .. text:gsub("'", "'\\''") .. "'"
+      end
       parts[#parts + 1] = option.flag .. "=" .. text
     end
   end

@@ -50,7 +50,7 @@ function progress.progress(settings)
   return setmetatable({
     total = settings.total, label = settings.label or "", unit = settings.unit or "steps",
     every = settings.every or 10, stream = stream, terminal = terminal, clock = clock,
-    start = start, last = start, count = 0, note = "", shown = false, finished = false,
+    start = start, last = start, count = 0, note = "", shown = 0, finished = false,
   }, Progress)
 end
 

@@ -5,8 +5,6 @@ local fields = require "tilelab.fields"
 
 local provenance = {}
 
-local _, this_file = ...
-local this_folder = this_file:match("^(.*)/[^/]*$")
 
 -- A word as a shell would need it.
 local function quoted(word)
@@ -29,16 +27,44 @@ local function sorted_keys(map)
   return keys
 end
 
--- One hash over every Lua module of tilelab, in the order of their names: what the C part's commit
--- cannot vouch for when a module was edited after the build.
-local function modules_hash(folder)
-  local hashes = {}
-  for _, name in ipairs(core.list(folder) or {}) do
+-- The Lua files below a folder, as "hash path" lines; paths are below lab.root.
+local function list_sources(root, folder, lines)
+  for _, name in ipairs(core.list(root .. "/" .. folder) or {}) do
     local path = folder .. "/" .. name
-    local kind = (core.stat(path) or {}).kind
-    hashes[#hashes + 1] = kind == "folder" and modules_hash(path) or core.hash_file(path)
+    if name:find("%.lua$") then
+      lines[#lines + 1] = (core.hash_file(root .. "/" .. path) or "unknown") .. " " .. path
+    elseif not name:find("%.") then
+      list_sources(root, path, lines)
+    end
   end
-  return core.hash(table.concat(hashes, "\n"))
+  return lines
+end
+
+local lua_hash -- of lua/, read once: the modules of this process were loaded from it
+
+local function lua_sha256()
+  local root = require("tilelab").root
+  lua_hash = lua_hash or core.hash(table.concat(list_sources(root, "lua", {}), "\n"))
+  return lua_hash
+end
+
+-- What stands behind "name:" in a file of /proc, nil without that file or name.
+local function proc_value(path, name)
+  local file = io.open(path, "rb")
+  local text = file and file:read("a") or ""
+  if file then file:close() end
+  return text:match(name .. ":%s*([^\n]-)%s*\n")
+end
+
+-- The NVIDIA GPUs that this machine has, used or not, and the driver that is loaded; from /proc,
+-- since opening a device to ask for its name would take memory on it.
+local function graphics()
+  local root, models = "/proc/driver/nvidia", {}
+  for _, name in ipairs(core.list(root .. "/gpus") or {}) do
+    models[#models + 1] = proc_value(root .. "/gpus/" .. name .. "/information", "Model")
+  end
+  return #models > 0 and table.concat(models, ", ") or "none",
+    proc_value(root .. "/version", "NVRM version") or "none"
 end
 
 -- lab.provenance{device = device or name, seed =, script = path, extra = {key = value}} -> text
@@ -62,17 +88,22 @@ function provenance.text(settings)
   add("commit", build.commit)
   add("dirty", build.dirty and "yes" or "no")
   add("lua", _VERSION)
-  add("lua_sha256", modules_hash(this_folder))
+  add("lua_sha256", lua_sha256())
   add("compiler", build.compiler)
   add("cuda", build.cuda)
   add("host", host.name)
   add("system", host.system)
   add("cpu", ("%s, %d logical cores"):format(host.cpu, host.cores))
+  local gpu, driver = graphics()
+  add("gpu", gpu)
+  add("driver", driver)
   if settings.device then
     local device = settings.device
     if type(device) == "string" then device = assert(core.device(device)) end
     add("device", device.name)
     add("device_model", device.model)
+    -- On the CPU the threads of OpenMP: OMP_NUM_THREADS changes what is measured.
+    add(device.arch == 0 and "device_threads" or "device_multiprocessors", device.multiprocessors)
     local details = device:details() -- of a GPU: driver, versions, ECC, MIG, UUID
     for _, key in ipairs(sorted_keys(details)) do add(key, details[key]) end
     if build.cublaslt ~= "" then add("cublaslt", build.cublaslt) end

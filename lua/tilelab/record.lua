@@ -7,8 +7,8 @@
 --   local data = lab.record.read(path, { "n", "time_us" })
 --   for _, row in ipairs(data.rows) do print(data:number(row, "time_us")) end
 --
--- A file that cannot be trusted stops the script: read raises an error value (lab.main exits with 2)
--- that begins with "path:line:" and says what is wrong and what to do.
+-- A file that cannot be trusted stops the script: read raises an error value (lab.main exits with
+-- 2) that begins with "path:line:" and says what is wrong and what to do.
 
 local core = require "tilelab_core"
 local fields = require "tilelab.fields"
@@ -40,7 +40,9 @@ end
 local function check_header(path, number, columns, required)
   local known = {}
   for _, name in ipairs(columns) do
-    if known[name] then refuse("format", "%s:%d: column '%s' is there twice", path, number, name) end
+    if known[name] then
+      refuse("format", "%s:%d: column '%s' is there twice", path, number, name)
+    end
     known[name] = true
   end
   for _, name in ipairs(required) do
@@ -98,7 +100,8 @@ function record.read(path, required, settings)
     end
   end
   if not data.columns then
-    refuse("format", "%s:%d: no header row; this is no result file", path, math.max(number, 1))
+    refuse("format", "%s:%d: no header row; this is no result file: remove it, or measure "
+      .. "again", path, math.max(number, 1))
   end
   return data
 end

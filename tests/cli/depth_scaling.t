@@ -45,10 +45,12 @@ ok $? "updates.tsv has a row an update"
 ok $? "with the columns that were promised"
 [ "$(grep -v '^#' "$out/summary.tsv" | head -n 1 | tr '\t' ' ')" = "figure backend value lo hi unit" ]
 ok $? "summary.tsv too"
-for key in commit dirty command script_sha256 seed host cpu compiler device kernel_sha256.gemm; do
+for key in commit dirty command script_sha256 seed host cpu gpu driver compiler device device_threads kernel_sha256.gemm; do
     grep -q "^# $key: " "$out/updates.tsv"
     ok $? "provenance says $key"
 done
+grep -q "^# analysis_top: 0.4" "$out/summary.tsv" && grep -q "^# analysis_warmup: 1" "$out/summary.tsv"
+ok $? "summary.tsv says how it was analysed"
 if command -v gnuplot > /dev/null; then
     for figure in throughput time_per_token trace; do
         [ -s "$out/$figure.pdf" ] && [ -s "$out/$figure.svg" ] && [ -s "$out/$figure.png" ] &&
@@ -106,11 +108,18 @@ before=$(cksum < "$dir/c/updates.tsv")
 [ "$before" = "$(cksum < "$dir/c/updates.tsv")" ]
 ok $? "a complete study is analysed again, not measured again"
 
+mkdir "$dir/empty" && : > "$dir/empty/updates.tsv"
+# shellcheck disable=SC2086
+"$tilelab" $study $short --out "$dir/empty" > "$dir/log" 2>&1
+[ $? -eq 0 ] && [ "$(rows "$dir/empty/updates.tsv" | wc -l)" -eq 16 ]
+ok $? "a study killed before its header starts anew"
+
 # A shell without job control starts background jobs with SIGINT ignored; perl puts it back.
 perl -e '$SIG{INT} = "DEFAULT"; exec @ARGV' "$tilelab" $study --device cpu --model tiny \
     --updates 400 --out "$dir/d" > "$dir/log" 2>&1 &
 pid=$!
 wait_for_rows "$dir/d/updates.tsv" 3
+refused "a second process in the same folder" "d: another process is at work there; .*--out" --out "$dir/d"
 kill -INT $pid
 wait $pid
 [ $? -eq 130 ]
@@ -120,6 +129,10 @@ ok $? "and leaves whole rows"
 
 # shellcheck disable=SC2086
 refused "another flag refuses to resume" "flag_seed is '2' now and was '1'.*--fresh" $short --seed 2 --out "$out"
+# shellcheck disable=SC2086
+(export OMP_NUM_THREADS=17; refused "another number of threads too" "device_threads is '17' now.*--fresh" $short --out "$out") > "$dir/log"
+grep -q '^ok' "$dir/log"
+ok $? "another number of threads refuses to resume"
 # shellcheck disable=SC2086
 "$tilelab" $study $short --seed 2 --out "$out" --fresh > "$dir/log" 2>&1
 [ $? -eq 0 ] && grep -q '^# seed: 2' "$out/updates.tsv" && grep -q '^# seed: 1' "$out/updates.1.tsv"
@@ -137,6 +150,8 @@ refused "updates <= warmup" "--updates 5: .*--warmup" --updates 5 --warmup 5
 refused "a top fraction that keeps nothing" "--top 0.001: keeps none" --top 0.001
 refused "layers below 1" "--layers 0,1" --layers 0,1
 refused "one depth" "--layers 2: a slope needs two depths" --layers 2
+refused "more repetitions than anybody means" "--repetitions 1000000000000: give" --repetitions 1000000000000
+refused "an output folder without a name" "--out: the name of a folder" --out ""
 refused "bf16 on the CPU" "--precision bf16: the CPU trains in fp32" --device cpu --precision bf16
 refused "text missing" "--text: .*absent.txt.*No such file" --text "$dir/absent.txt" --out "$dir/e"
 : > "$dir/empty.txt"

@@ -39,6 +39,11 @@ t.is(specs[1].series[2].points[1].x, "1 layer", "bars are labelled by depth")
 local line = specs[2].series[3].points
 t.ok(line[1].x == 1 and line[#line].x == 20 and line[#line].lo < line[#line].hi,
   "the fitted line runs to full depth, with its interval")
+local printed = specs[2].table
+t.is(table.concat(printed.columns, "|"), "Model depth (layers)|rapidgemm|deepgemm", "a table to print")
+t.is(#printed.rows, 3, "of the depths that were measured, and full depth")
+t.is(printed.rows[3][1], "20, fitted line", "which comes from the line")
+t.like(printed.rows[3][3], "^%d+%.%d+ %[.*%]$", "with its interval")
 t.is(#specs[3].series[1].points, 5, "the gain has a point for each top fraction")
 local marked, fastest, first_update = 0, true, specs[4].series[1].points[1].x
 for _, point in ipairs(specs[4].series[1].points) do
@@ -52,6 +57,8 @@ end
 t.ok(marked == info.keep and fastest, "the trace marks the envelope")
 t.is(first_update, 6, "and starts after the warm-up")
 
+local _, single = build({"rapidgemm"}, SLOPE)
+t.is(table.concat(single.notes, "|"):find("top 5 %%"), nil, "and no note of a sweep without a gain")
 t.is(#build({"rapidgemm"}, SLOPE), 3, "one backend has no gain to draw")
 local flat = build({"rapidgemm", "deepgemm"}, {rapidgemm = 0, deepgemm = 0})
 t.ok(#flat >= 3, "a slope of nothing but noise still makes figures")

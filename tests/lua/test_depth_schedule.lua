@@ -104,8 +104,8 @@ do
 end
 
 -- Identity.
-local recorded = {commit = "abc", dirty = "no", ["flag updates"] = "100", ["flag seed"] = "1",
-  device = "cpu", ["kernel gemm"] = "11", script_hash = "22", date = "monday", command = "x"}
+local recorded = {commit = "abc", dirty = "no", flag_updates = "100", flag_seed = "1",
+  device = "cpu", ["kernel_sha256.gemm"] = "11", script_sha256 = "22", date = "monday", command = "x"}
 local function difference(change)
   local present = {}
   for key, cell in pairs(recorded) do present[key] = cell end
@@ -117,15 +117,15 @@ t.is(difference({date = "tuesday", command = "y", host = "h"}), nil,
   "date and command line may differ")
 t.like(difference({commit = "abd"}), "commit is 'abd' now and was 'abc'.*%-%-fresh", "commit")
 t.like(difference({dirty = "yes"}), "dirty is 'yes' now", "dirty")
-t.like(difference({["flag updates"] = "50"}), "flag updates is '50' now and was '100'", "flag")
+t.like(difference({flag_updates = "50"}), "flag_updates is '50' now and was '100'", "flag")
 t.like(difference({device = "cuda:0"}), "device is 'cuda:0' now", "device")
-t.like(difference({["kernel gemm"] = "12"}), "kernel gemm is '12' now", "kernel hash")
-t.like(difference({script_hash = "0"}), "script_hash is '0' now", "script hash")
-t.like(difference({["kernel rope"] = "7"}), "kernel rope is '7' now and was not given",
+t.like(difference({["kernel_sha256.gemm"] = "12"}), "kernel_sha256.gemm is '12' now", "kernel hash")
+t.like(difference({script_sha256 = "0"}), "script_sha256 is '0' now", "script hash")
+t.like(difference({["kernel_sha256.rope"] = "7"}), "kernel_sha256.rope is '7' now and was not given",
   "a new kernel")
-t.like(difference({["flag seed"] = false}), "flag seed is not given now and was '1'",
+t.like(difference({flag_seed = false}), "flag_seed is not given now and was '1'",
   "a flag that went")
-t.like(difference({["flag seed"] = "2", device = "x", commit = "c"}), "commit is",
+t.like(difference({flag_seed = "2", device = "x", commit = "c"}), "commit is",
   "commit comes first")
 t.is(schedule.difference(recorded, {date = "x"}, {"^nothing$"}), nil, "other keys can be chosen")
 

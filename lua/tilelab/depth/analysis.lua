@@ -227,6 +227,7 @@ end
 
 -- The gain in R by top fraction.
 local function sweep_rows(rows, info, derive)
+  if #info.backends < 2 then return end
   for _, fraction in ipairs(info.sweep) do
     local keep = analysis.keep(fraction, info.n)
     if keep < 1 then

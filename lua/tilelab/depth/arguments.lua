@@ -74,7 +74,13 @@ function arguments.backends(backends, known)
   return nil
 end
 
+-- More would be a slip of the pen, and its schedule alone would fill the memory.
+local MAX_REPETITIONS = 10000
+
 function arguments.repetitions(repetitions)
+  if repetitions > MAX_REPETITIONS then
+    return string.format("--repetitions %d: give %d or fewer", repetitions, MAX_REPETITIONS)
+  end
   if repetitions < 1 then
     return string.format("--repetitions %d: give 1 or more (2 for ABBA order)", repetitions)
   end

@@ -6,6 +6,7 @@
 -- Rows and info are what analysis.run returns; nothing is computed anew here.
 
 local analysis = require "tilelab.depth.analysis"
+local tables = require "tilelab.depth.table"
 
 local figures = {}
 
@@ -61,6 +62,22 @@ local function throughput(rows, info, options)
   }
 end
 
+-- The numbers that a paper prints of it: the depths that were measured, and the line's end.
+local function time_table(rows, info)
+  local result = {columns = {"Model depth (layers)"}, rows = {}}
+  for b, backend in ipairs(info.backends) do
+    result.columns[b + 1] = backend
+    for i, depth in ipairs(info.layers) do
+      result.rows[i] = result.rows[i] or {tostring(depth)}
+      result.rows[i][b + 1] = tables.figure(analysis.find(rows, "t_" .. depth, backend))
+    end
+    local last = #info.layers + 1
+    result.rows[last] = result.rows[last] or {info.full_depth .. ", fitted line"}
+    result.rows[last][b + 1] = tables.figure(analysis.find(rows, "t_" .. info.full, backend))
+  end
+  return result
+end
+
 local function time_per_token(rows, info, options)
   local series, count = {}, #info.backends
   for slot, backend in ipairs(info.backends) do
@@ -83,7 +100,7 @@ local function time_per_token(rows, info, options)
   return {
     kind = "lines", name = "time_per_token", title = "Time per token against depth",
     xlabel = "Model depth (layers)", ylabel = "Time per token (µs)", series = series,
-    caption = description,
+    caption = description, table = time_table(rows, info),
   }
 end
 

@@ -96,10 +96,11 @@ local function read(path, text)
     number = number + 1
     line = line:gsub("\r$", "")
     if line ~= "" and line:sub(1, 1) ~= "#" then
-      local cells, message = split(line), nil
+      local cells = split(line)
       if not columns then
-        columns, message = header(path, number, cells)
-        if not columns then return nil, message end
+        local problem
+        columns, problem = header(path, number, cells)
+        if not columns then return nil, problem end
       elseif #cells ~= columns.count then
         return fail(path, number, "%d cells where the header has %d; cells are separated by tabs",
           #cells, columns.count)

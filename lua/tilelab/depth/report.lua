@@ -20,9 +20,14 @@ local function read_rows(path)
   return rows, data.provenance
 end
 
-local function write_summary(path, result, provenance)
+-- The provenance of the rows, and how they were analysed: a complete study is analysed again when
+-- it is given another --warmup or --top.
+local function write_summary(path, result, info, provenance)
   local lines = {}
   for key, value in pairs(provenance) do lines[#lines + 1] = ("%s: %s\n"):format(key, value) end
+  for _, name in ipairs { "warmup", "top", "replicates", "baseline", "full_depth" } do
+    lines[#lines + 1] = ("analysis_%s: %s\n"):format(name, info[name])
+  end
   table.sort(lines)
   local record = lab.check(lab.record.create(path, table.concat(lines), analysis.columns))
   for _, row in ipairs(result) do record:row(analysis.cells(row)) end
@@ -46,7 +51,7 @@ function report.write(settings, preset)
     backends = settings.backends, layers = settings.layers, seed = settings.seed,
     full_depth = settings.config.full_layers })
   if not result then lab.usage_error("%s", info) end
-  write_summary(settings.out .. "/summary.tsv", result, provenance)
+  write_summary(settings.out .. "/summary.tsv", result, info, provenance)
   print(("\nDepth scaling of %s on %s (%s), %s, routing %s\n"):format(settings.model,
     settings.device.name, settings.device.model, settings.precision, settings.routing))
   io.write(tables.study(result, info), "\n")
@@ -57,7 +62,7 @@ function report.write(settings, preset)
     caption = caption(settings, provenance) })) do
     local files, message = lab.figure.draw(spec)
     if not files then lab.usage_error("%s", message) end
-    print("figure   " .. (files.pdf or files.gp))
+    print("figure   " .. (files.pdf or files.gp):gsub("^%./", ""))
     notes[#notes + 1] = files.note
   end
   if notes[1] then print(notes[1]) end

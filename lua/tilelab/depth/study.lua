@@ -32,6 +32,7 @@ end
 function study.settings(options)
   local message = arguments.check(options, backends.names())
   if message then lab.usage_error("%s", message) end
+  if options.out == "" then lab.usage_error("--out: the name of a folder is expected") end
   local settings = {}
   for _, name in ipairs { "backends", "layers", "updates", "warmup", "top", "text", "routing",
     "repetitions", "seed", "out" } do
@@ -89,7 +90,8 @@ end
 local function open_record(settings, text, fresh)
   local path, runs = settings.out .. "/updates.tsv", schedule.build(settings)
   if fresh then set_aside(path) end
-  if not lab.stat(path) then
+  local file = lab.stat(path)
+  if not file or file.bytes == 0 then -- empty: killed, or the disk was full, before the header
     local block = provenance(settings, text, os.date("!%Y-%m-%dT%H:%M:%SZ"))
     return lab.check(lab.record.create(path, block, study.columns)), runs
   end
@@ -138,7 +140,10 @@ end
 -- Measures what is missing from settings.out/updates.tsv.
 function study.run(settings, fresh)
   lab.check(lab.mkdir(settings.out))
-  local text, message = texts.load(settings.text, settings.device, settings.config.vocabulary,
+  local text, message
+  settings.lock, message = lab.lock(settings.out) -- held until the report is written, too
+  if not settings.lock then lab.usage_error("%s; wait for it, or give another --out", message) end
+  text, message = texts.load(settings.text, settings.device, settings.config.vocabulary,
     settings.config.sequence)
   if not text then lab.usage_error("--text: %s", message) end
   local record <close>, runs = open_record(settings, text, fresh)

@@ -42,12 +42,12 @@ function Builder:plan(phase, operation, arguments)
   return plan
 end
 
-function Builder:append(list, phase, plan) list[#list + 1] = { phase = phase, plan = plan } end
+local function append(list, phase, plan) list[#list + 1] = { phase = phase, plan = plan } end
 
 function Builder:forward(phase, operation, arguments)
   local plan = self:plan(phase, operation, arguments)
-  self:append(self.first, phase, plan)
-  self:append(self.later, phase, plan)
+  append(self.first, phase, plan)
+  append(self.later, phase, plan)
 end
 
 Builder.backward = Builder.forward
@@ -62,8 +62,8 @@ end
 -- A gradient that accumulates over the micro-batches: the first one overwrites. `beta_first` 1 is
 -- for kernels that always add; the step zeroes their output before.
 function Builder:weight_gradient(phase, operation, arguments, beta_first)
-  self:append(self.first, phase, self:plan(phase, operation, with(arguments, { beta = beta_first or 0 })))
-  self:append(self.later, phase, self:plan(phase, operation, with(arguments, { beta = 1 })))
+  append(self.first, phase, self:plan(phase, operation, with(arguments, { beta = beta_first or 0 })))
+  append(self.later, phase, self:plan(phase, operation, with(arguments, { beta = 1 })))
   if beta_first == 1 then self.zeroed[#self.zeroed + 1] = arguments.d end
 end
 
@@ -120,10 +120,10 @@ end
 
 local function build_optimiser(b, config)
   local flat, list = b.parameters.flat, {}
-  b:append(list, "optimiser", b:plan("optimiser", "squared_norm", { x = flat.gradient, sum = b.norm_squared }))
+  append(list, "optimiser", b:plan("optimiser", "squared_norm", { x = flat.gradient, sum = b.norm_squared }))
   for _, region in ipairs(b.parameters.regions) do
     local function part(tensor) return tensor:view(region.first, { region.count }) end
-    b:append(list, "optimiser", b:plan("optimiser", "adamw", {
+    append(list, "optimiser", b:plan("optimiser", "adamw", {
       param = part(flat.value), grad = part(flat.gradient), m = part(flat.m), v = part(flat.v),
       step = b.step, norm_squared = b.norm_squared, lr = config.learning_rate, beta1 = config.beta1,
       beta2 = config.beta2, eps = config.adam_eps, max_norm = config.max_norm,
@@ -164,7 +164,21 @@ local function build(options)
   return setmetatable(b, Model)
 end
 
+-- Launches of one phase that follow each other share a range.
+local function run_in_ranges(list)
+  local i = 1
+  while i <= #list do
+    local phase = list[i].phase
+    local range <close> = lab.nvtx(phase)
+    repeat
+      list[i].plan:launch()
+      i = i + 1
+    until i > #list or list[i].phase ~= phase
+  end
+end
+
 local function run(list)
+  if lab.nvtx_phases() then return run_in_ranges(list) end
   for i = 1, #list do list[i].plan:launch() end
 end
 
