@@ -6,6 +6,7 @@
 #   make V=1            prints the commands
 #   make toolkit        installs the CUDA 13.0 compiler into build/toolkit, for machines without one
 #   make SANITIZE=1     ASan and UBSan, into build/sanitize
+#   make check-gpu      the tests that need a GPU; skipped, with the reason, where there is none
 #   make lint           luacheck and cppcheck, where they are installed
 #   make clean
 #   make help           prints this text
@@ -47,7 +48,7 @@ ARFLAGS  = rcs
 # Counters and kernel records need CUPTI's headers. Without them core/cupti_none.c stands in.
 CUPTI_INCLUDE = $(wildcard $(CUDA_HOME)/include $(CUDA_HOME)/extras/CUPTI/include)
 CUPTI = $(if $(wildcard $(CUPTI_INCLUDE:%=%/cupti_range_profiler.h)),$(CUDA),0)
-CUPTI_SOURCES = core/cupti.c core/cupti_host.c core/profiler.c core/activity.c
+CUPTI_SOURCES = core/cupti.c core/cupti_host.c core/profiler.c core/activity.c core/pmsampling.c
 
 SOURCES  = $(filter-out $(if $(filter 1,$(CUPTI)),core/cupti_none.c,$(CUPTI_SOURCES)),\
              $(wildcard core/*.c kernels/*.c kernels/*/*.c))
@@ -66,7 +67,7 @@ CUDA_LIBS = $(if $(filter 1,$(CUDA)),$(firstword $(wildcard $(CUDA_HOME)/lib64/l
             $(CUDA_HOME)/lib/libcudart_static.a)) -lrt -ldl -lpthread)
 
 .PHONY: all run check check-c check-lua check-lua-host check-lua-stock check-cli lint clean setup help \
-    check-all check-programs toolkit FORCE
+    check-all check-programs check-gpu toolkit FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 $(if $(V),,.SILENT:)
@@ -192,6 +193,10 @@ check-lua-stock: all
 check-cli: all
 	@echo "-- command line"
 	TILELAB=$(BUILD)/tilelab TILELAB_BUILD=$(BUILD) $(PROVE) tests/exec tests/cli/*.t
+
+# Where there is a GPU but no Lua to build with, the binary that was brought along runs them.
+check-gpu: $(if $(wildcard /usr/include/lua5.4/lua.h),all)
+	@$(BUILD)/tilelab tests/gpu/run.lua $(ARGS)
 
 # Luacheck's 581 would have `not (x <= y)` written so that NaN passes; the three of cppcheck do not
 # see that a loop or a condition has bounded the value.

@@ -1,6 +1,7 @@
 /* Counters and kernel records in a build without CUPTI's headers: everything says so. */
 #include "activity.h"
 #include "cupti_host.h"
+#include "pmsampling.h"
 #include "profiler.h"
 
 static enum tl_status absent(void)
@@ -126,4 +127,37 @@ const struct tl_kernel_record *tl_activity_record_at(int position)
 {
     (void)position;
     return NULL;
+}
+
+enum tl_status tl_sampling_open(const struct tl_device *device,
+                                const struct tl_sampling_request *request,
+                                struct tl_sampling **out)
+{
+    (void)device, (void)request, (void)out;
+    return absent();
+}
+
+enum tl_status tl_sampling_run(struct tl_sampling *sampling, const struct tl_profile_region *region,
+                               int *out_samples)
+{
+    (void)sampling, (void)region, (void)out_samples;
+    return absent();
+}
+
+void tl_sampling_time(const struct tl_sampling *sampling, int sample, int64_t *start_ns,
+                      int64_t *end_ns)
+{
+    (void)sampling, (void)sample;
+    *start_ns = *end_ns = 0;
+}
+
+double tl_sampling_value(const struct tl_sampling *sampling, int sample, int metric)
+{
+    (void)sampling, (void)sample, (void)metric;
+    return 0;
+}
+
+void tl_sampling_close(struct tl_sampling *sampling)
+{
+    (void)sampling;
 }

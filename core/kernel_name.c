@@ -42,7 +42,8 @@ static bool skip_arguments(const char **at)
             ++*at;
             if (**at == '_' || isdigit((unsigned char)**at))
                 continue;
-            for (++*at; isalnum((unsigned char)**at) && **at != 'E';)
+            *at += **at != 0; /* the type, in which an E is no end */
+            while (isalnum((unsigned char)**at) && **at != 'E')
                 ++*at;
         } else if (**at == 'S' && strchr("tabsiod", (*at)[1]) && (*at)[1]) {
             *at += 2;

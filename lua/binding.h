@@ -38,6 +38,7 @@ void tlua_system_open(lua_State *L);
 void tlua_interrupt_open(lua_State *L);
 void tlua_metrics_open(lua_State *L);
 void tlua_profiler_open(lua_State *L);
+void tlua_sampling_open(lua_State *L);
 void tlua_activity_open(lua_State *L);
 void tlua_nvtx_open(lua_State *L);
 

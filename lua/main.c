@@ -37,7 +37,14 @@ static const char usage_text[] =
     "  -h, --help   print this text\n"
     "  -            take the script from standard input\n"
     "  --           end of options\n"
-    "Commands are the files of lua/tilelab/command: compare, figures, ...; each knows --help.\n";
+    "Commands, each with --help:\n"
+    "  devices      devices of this machine, and whether their counters can be read\n"
+    "  groups       groups of metrics\n"
+    "  metrics      everything that a chip can count\n"
+    "  describe     what a metric means\n"
+    "  compare      what became faster or slower between two result files\n"
+    "  figures      draws the figures of all records\n"
+    "and further files of lua/tilelab/command.\n";
 
 static int usage_error(const char *message, const char *option)
 {

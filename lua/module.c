@@ -33,6 +33,7 @@ __attribute__((visibility("default"))) int luaopen_tilelab_core(lua_State *L)
     tlua_interrupt_open(L);
     tlua_metrics_open(L);
     tlua_profiler_open(L);
+    tlua_sampling_open(L);
     tlua_activity_open(L);
     tlua_nvtx_open(L);
     return 1;

@@ -185,19 +185,20 @@ static int session_run(lua_State *L)
     luaL_checkstack(L, 16, "profiling");
     const struct tl_profile_region region = {
         .run = call_run, .flush = check_flush(L, 3, box->device), .context = &run};
-    enum tl_status status = tl_profiler_run(box->profiler, &region, &num_ranges);
+    struct tl_profiler *profiler = box->profiler; /* the function may close the session */
+    enum tl_status status = tl_profiler_run(profiler, &region, &num_ranges);
     if (run.raised) {
         session_close(L);
         return lua_error(L);
     }
-    if (status == TL_OK && !box->profiler)
+    if (status == TL_OK && box->profiler != profiler)
         return luaL_error(L, "the profiling session was closed by the function that it profiled");
     if (status != TL_OK) {
         if (!tl_profiler_running()) /* else this is the inner of two: the outer one goes on */
             session_close(L);
         return tlua_raise(L, status);
     }
-    push_values(L, box->profiler, num_ranges);
+    push_values(L, profiler, num_ranges);
     return 1;
 }
 

@@ -52,7 +52,7 @@ local profile = require "tilelab.profile"
 lab.counters = core.counters
 lab.profile, lab.profile_kernels = profile.profile, profile.kernels
 lab.profile_passes, lab.profile_close = profile.passes, profile.close
-lab.kernel_records = profile.kernel_records
+lab.kernel_records, lab.timeline = profile.kernel_records, profile.timeline
 
 -- Loaded when first named: what only some scripts need.
 local on_demand = { figure = "tilelab.figure", metrics = "tilelab.metrics", model = "tilelab.model" }

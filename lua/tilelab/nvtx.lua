@@ -19,7 +19,7 @@ function nvtx.phases(on)
 end
 
 function nvtx.call(name, fn, ...)
-  local range <close> = core.nvtx(name)
+  local _ <close> = core.nvtx(name)
   return fn(...)
 end
 

@@ -15,6 +15,11 @@
 --   lab.counters(device) -> the chip's name | nil, message, code
 --   lab.kernel_records(fn[, device = "cuda"]) -> list as of core.recording, each with `occupancy` and
 --       its `blocks`; durations are of the kernel alone | nil, message, code
+--   lab.timeline{device = "cuda", groups = {"TIMELINE"}, metrics = {...}, run = function() ... end,
+--       interval_us = 20, max_samples = 10000} -> {time_us = {...}, values = {metric = {...}},
+--       series = {{name = label, unit =, points = {{x = time_us, y =}, ...}}, ...}}: what the whole GPU
+--       did every interval while the function and its kernels ran; series is for lab.figure
+--       | nil, message, code
 --
 -- A session stays open between calls for the same device and metrics, which makes the next call
 -- cheap. It may slow launches down: lab.profile_close() before anything is timed. Values are
@@ -179,6 +184,35 @@ function profile.kernels(spec)
     result[i] = { name = record.name, record = record, values = ranges[i] }
   end
   return result
+end
+
+-- --- over time --------------------------------------------------------------------------------
+
+local timeline_fields = { "device", "groups", "metrics", "run", "interval_us", "max_samples" }
+
+-- One series a metric, in the order asked for; an interval without a value is a gap.
+local function series_of(wanted, time_us, values)
+  local list = {}
+  for i, name in ipairs(wanted) do
+    local metric, points = metrics.find(name), {}
+    for k, x in ipairs(time_us) do points[k] = { x = x, y = values[name][k] } end
+    list[i] = { name = metric and metric.label or name, unit = metric and metric.unit, points = points }
+  end
+  return list
+end
+
+function profile.timeline(spec)
+  fields.check("lab.timeline", spec, timeline_fields, 2)
+  if type(spec.run) ~= "function" then error("lab.timeline takes run = a function", 2) end
+  local groups = spec.groups or not spec.metrics and { "TIMELINE" } or nil
+  local wanted = metrics.collect { groups = groups, metrics = spec.metrics }
+  profile.close() -- both want the counters
+  local sampler <close>, message, code = core.sampler { device = spec.device or "cuda", metrics = wanted,
+    interval_us = spec.interval_us, max_samples = spec.max_samples }
+  if not sampler then return nil, message, code end
+  local samples, time_us = sampler:run(spec.run), {}
+  for i, start in ipairs(samples.start_ns) do time_us[i] = (start - samples.start_ns[1]) / 1e3 end
+  return { time_us = time_us, values = samples.values, series = series_of(wanted, time_us, samples.values) }
 end
 
 return profile

@@ -28,7 +28,8 @@ local rows = {
     { "l2_misses_from_sm", "l2_sectors_from_sm" },
     function(v) return ratio(100 * v.l2_misses_from_sm, v.l2_sectors_from_sm) end },
 
-  { "wgmma_tflops", "TFLOP/s", "wgmma_bf16_flops / time", "FLOPs of wgmma, padding included, by the time without counters.",
+  { "wgmma_tflops", "TFLOP/s", "wgmma_bf16_flops / time",
+    "FLOPs of wgmma, padding included, by the time without counters.",
     { "wgmma_bf16_flops", "time_us" }, function(v) return ratio(v.wgmma_bf16_flops, v.time_us * 1e6) end },
   { "tensor_peak_tflops", "TFLOP/s", "wgmma_bf16_peak sm_clock",
     "What the tensor cores could do on bf16 at the clock of this region.",
@@ -47,7 +48,8 @@ local rows = {
     { "shared_wavefronts_store", "shared_stores" },
     function(v) return ratio(v.shared_wavefronts_store, v.shared_stores) end },
 
-  { "imbalance", "ratio", "sm_active_cycles_max / sm_active_cycles", "The busiest multiprocessor over the average one; 1 is even.",
+  { "imbalance", "ratio", "sm_active_cycles_max / sm_active_cycles",
+    "The busiest multiprocessor over the average one; 1 is even.",
     { "sm_active_cycles_max", "sm_active_cycles" },
     function(v) return ratio(v.sm_active_cycles_max, v.sm_active_cycles) end },
 

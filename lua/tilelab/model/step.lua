@@ -169,7 +169,7 @@ local function run_in_ranges(list)
   local i = 1
   while i <= #list do
     local phase = list[i].phase
-    local range <close> = lab.nvtx(phase)
+    local _ <close> = lab.nvtx(phase)
     repeat
       list[i].plan:launch()
       i = i + 1
