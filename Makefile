@@ -4,6 +4,7 @@
 #   make                build/tilelab (static host) and build/tilelab_core.so (module for stock Lua)
 #   make CUDA=0         the same without compiling any .cu (the default where there is no nvcc)
 #   make V=1            prints the commands
+#   make setup          only installs what is missing
 #   make SANITIZE=1     ASan and UBSan, into build/sanitize
 #   make lint           luacheck and cppcheck, where they are installed
 #   make clean
