@@ -5,12 +5,15 @@
 #   make CUDA=0         the same without compiling any .cu (the default where there is no nvcc)
 #   make V=1            prints the commands
 #   make setup          only installs what is missing
+#   make toolkit        installs the CUDA 13.0 compiler into build/toolkit, for machines without one
 #   make SANITIZE=1     ASan and UBSan, into build/sanitize
 #   make lint           luacheck and cppcheck, where they are installed
 #   make clean
 #   make help           prints this text
 
-CUDA_HOME ?= $(or $(patsubst %/bin/nvcc,%,$(shell command -v nvcc 2>/dev/null)),/usr/local/cuda)
+TOOLKIT   = $(CURDIR)/build/toolkit
+CUDA_HOME ?= $(or $(patsubst %/bin/nvcc,%,$(firstword $(shell command -v nvcc 2>/dev/null) \
+             $(wildcard /usr/local/cuda/bin/nvcc $(TOOLKIT)/nvidia/cu13/bin/nvcc))),/usr/local/cuda)
 CUDA      ?= $(if $(wildcard $(CUDA_HOME)/bin/nvcc),1,0)
 SANITIZE  ?= 0
 WERROR    ?= $(if $(CI),1,0)
@@ -28,7 +31,8 @@ GOMP_LIB  = $(shell $(CC) -print-file-name=libgomp.a)
 CFLAGS   = -std=c11 -O3 -g -ffp-contract=off -fno-math-errno -fno-trapping-math -fPIC \
            -fvisibility=hidden -fopenmp -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion \
            $(if $(filter 1,$(WERROR)),-Werror)
-CPPFLAGS = -D_GNU_SOURCE -DTL_CUDA=$(CUDA) -I. -I$(BUILD) $(LUA_CFLAGS)
+CPPFLAGS = -D_GNU_SOURCE -DTL_CUDA=$(CUDA) -I. -I$(BUILD) $(LUA_CFLAGS) \
+           $(if $(filter 1,$(CUDA)),-isystem $(CUDA_HOME)/include)
 ifeq ($(SANITIZE),1)
 CFLAGS  += -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 CPPFLAGS += -DTL_NO_CLONES
@@ -37,10 +41,17 @@ SANITIZE_LINK = -fsanitize=address,undefined
 export ASAN_OPTIONS ?= allocator_may_return_null=1
 endif
 NVCCFLAGS = -std=c++17 -O3 -lineinfo -gencode arch=compute_90a,code=sm_90a -I. -I$(BUILD) \
-            -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra
+            -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra,-Wno-missing-field-initializers \
+            -Xcompiler -fno-exceptions,-fno-rtti,-fno-threadsafe-statics
 ARFLAGS  = rcs
 
-SOURCES  = $(wildcard core/*.c kernels/*.c kernels/*/*.c)
+# Counters and kernel records need CUPTI's headers. Without them core/cupti_none.c stands in.
+CUPTI_INCLUDE = $(wildcard $(CUDA_HOME)/include $(CUDA_HOME)/extras/CUPTI/include)
+CUPTI = $(if $(wildcard $(CUPTI_INCLUDE:%=%/cupti_range_profiler.h)),$(CUDA),0)
+CUPTI_SOURCES = core/cupti.c core/cupti_host.c core/profiler.c core/activity.c
+
+SOURCES  = $(filter-out $(if $(filter 1,$(CUPTI)),core/cupti_none.c,$(CUPTI_SOURCES)),\
+             $(wildcard core/*.c kernels/*.c kernels/*/*.c))
 LUA_SOURCES = $(filter-out lua/main.c lua/loader.c lua/openmp.c,$(wildcard lua/*.c))
 CU_SOURCES = $(if $(filter 1,$(CUDA)),$(wildcard core/*.cu kernels/*/*.cu))
 OBJECTS  = $(SOURCES:%.c=$(BUILD)/obj/%.o) $(CU_SOURCES:%.cu=$(BUILD)/obj/%.cu.o)
@@ -50,10 +61,13 @@ LOADER_OBJECTS = $(BUILD)/obj/lua/loader.o $(BUILD)/obj/lua/openmp.o
 TEST_SOURCES = $(wildcard tests/core/test_*.c tests/kernels/test_*.c)
 TESTS    = $(TEST_SOURCES:%.c=$(BUILD)/%)
 TEST_LIB = $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(TEST_SOURCES),$(wildcard tests/core/*.c tests/kernels/*.c)))
-CUDA_LIBS = $(if $(filter 1,$(CUDA)),$(if $(CU_SOURCES),-L$(CUDA_HOME)/lib64 -lcudart_static -lrt))
+# Of CUDA only the static runtime is linked; the driver and all other libraries are opened when
+# they are needed (core/dynlib.h). Device code is compiled so that it needs no C++ library.
+CUDA_LIBS = $(if $(filter 1,$(CUDA)),$(firstword $(wildcard $(CUDA_HOME)/lib64/libcudart_static.a \
+            $(CUDA_HOME)/lib/libcudart_static.a)) -lrt -ldl -lpthread)
 
 .PHONY: all run check check-c check-lua check-lua-host check-lua-stock check-cli lint clean setup help \
-    check-all check-programs FORCE
+    check-all check-programs toolkit FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 $(if $(V),,.SILENT:)
@@ -80,15 +94,26 @@ $(BUILD)/tilelab_core.so: $(LOADER_OBJECTS)
 	$(CC) -shared -o $@ $(LOADER_OBJECTS) $(SANITIZE_LINK) -ldl
 
 $(BUILD)/tilelab_module.so: $(LUA_OBJECTS) $(BUILD)/libtilelab.a
-	$(CC) -shared -o $@ $(LUA_OBJECTS) $(BUILD)/libtilelab.a $(SANITIZE_LINK) $(CUDA_LIBS) -fopenmp -lm
+	$(CC) -shared -o $@ $(LUA_OBJECTS) $(BUILD)/libtilelab.a $(SANITIZE_LINK) $(CUDA_LIBS) -fopenmp -ldl -lm
 
 $(BUILD)/libtilelab.a: $(OBJECTS)
 	rm -f $@ && $(AR) $(ARFLAGS) $@ $(OBJECTS)
 
-$(BUILD)/obj/%.o: %.c | $(BUILD)/version.h
+# Objects of a build with CUDA do not link into one without.
+$(BUILD)/obj/with-cuda: FORCE
+	@mkdir -p $(@D)
+	@[ "$$(cat $@ 2>/dev/null)" = '$(CUDA)' ] || echo '$(CUDA)' > $@
+
+$(BUILD)/obj/%.o: %.c $(BUILD)/obj/with-cuda | $(BUILD)/version.h
 	@mkdir -p $(@D)
 	@echo "  CC    $<"
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+# core/cupti_c/string: core/cupti_host.c says why.
+$(CUPTI_SOURCES:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/core/nvtx.o: \
+    CPPFLAGS += $(CUPTI_INCLUDE:%=-isystem %)
+$(BUILD)/obj/core/cupti_host.o: CPPFLAGS += -isystem core/cupti_c
+$(BUILD)/obj/tests/core/test_occupancy.o: CPPFLAGS += $(CUPTI_INCLUDE:%=-isystem %)
 
 $(BUILD)/obj/%.cu.o: %.cu | $(BUILD)/version.h
 	@mkdir -p $(@D)
@@ -106,11 +131,22 @@ $(BUILD)/version.h: FORCE
 
 $(BUILD)/obj/core/provenance.o: $(BUILD)/version.h
 
+# --- the CUDA compiler, where the machine has none --------------------------------------------
+
+TOOLKIT_WHEELS = nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88 \
+    nvidia-cuda-runtime==13.0.96 nvidia-cuda-cccl==13.0.85 nvidia-cuda-cupti==13.0.85
+
+toolkit: $(TOOLKIT)/nvidia/cu13/bin/nvcc
+
+$(TOOLKIT)/nvidia/cu13/bin/nvcc:
+	python3 -m pip install --quiet --no-deps --upgrade --target $(TOOLKIT) $(TOOLKIT_WHEELS)
+	@$@ --version | grep release
+
 # --- tests -----------------------------------------------------------------------------------
 
 $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(TEST_LIB) $(BUILD)/libtilelab.a
 	@mkdir -p $(@D)
-	$(CC) -o $@ $< $(TEST_LIB) $(BUILD)/libtilelab.a $(SANITIZE_LINK) $(CUDA_LIBS) -lcmocka -fopenmp -lm
+	$(CC) -o $@ $< $(TEST_LIB) $(BUILD)/libtilelab.a $(SANITIZE_LINK) $(CUDA_LIBS) -lcmocka -fopenmp -ldl -lm
 
 # Two steps, since what setup installs changes what the build finds. On all cores, unless told.
 ALL_CORES = --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$$(nproc))
@@ -172,4 +208,5 @@ lint:
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 
 clean:
-	rm -rf build
+	@mkdir -p build
+	find build -mindepth 1 -maxdepth 1 ! -name toolkit -exec rm -rf {} +
