@@ -4,6 +4,7 @@
 #   make                build/tilelab (static host) and build/tilelab_core.so (module for stock Lua)
 #   make CUDA=0         the same without compiling any .cu (the default where there is no nvcc)
 #   make V=1            prints the commands
+#   make setup          only installs what is missing
 #   make toolkit        installs the CUDA 13.0 compiler into build/toolkit, for machines without one
 #   make SANITIZE=1     ASan and UBSan, into build/sanitize
 #   make check-gpu      the tests that need a GPU; skipped, with the reason, where there is none
@@ -174,7 +175,7 @@ check-programs: $(TESTS)
 
 check-c: check-programs
 	@echo "-- C"
-	CMOCKA_MESSAGE_OUTPUT=TAP $(PROVE) '' $(TESTS)
+	$(PROVE) tests/exec $(TESTS)
 
 # The same tests in the host and under stock Lua, which cannot load a sanitized module.
 # One after the other: some tests take times.
