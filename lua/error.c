@@ -153,6 +153,17 @@ void tlua_metatable(lua_State *L, const char *name, const luaL_Reg *meta, const 
     lua_pop(L, 1);
 }
 
+void tlua_metatable_extend(lua_State *L, const char *name, const luaL_Reg *methods)
+{
+    luaL_getmetatable(L, name);
+    if (lua_getfield(L, -1, "__index") == LUA_TFUNCTION) {
+        lua_getupvalue(L, -1, 1); /* the table of methods */
+        lua_remove(L, -2);
+    }
+    luaL_setfuncs(L, methods, 0);
+    lua_pop(L, 2);
+}
+
 int tlua_method(lua_State *L, const char *what, const char *const *names)
 {
     lua_settop(L, 2);

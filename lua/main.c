@@ -2,7 +2,8 @@
  *
  * Command line, `arg`, LUA_INIT and LUA_PATH follow the stock interpreter, so that a script runs
  * the same under both. The folder lua/ of the repository is found from the executable's own path;
- * a LUA_PATH that the user set goes before it.
+ * a LUA_PATH that the user set goes before it. A first word that is no file but names a command,
+ * lua/tilelab/command/<word>.lua, runs that.
  */
 #include <lauxlib.h>
 #include <lua.h>
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "binding.h"
@@ -17,7 +19,7 @@
 
 #define PROGRAM "tilelab"
 
-enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 130, MAX_CODE = 32 };
+enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 130, MAX_CODE = 32, ROOT_SIZE = 4096 };
 
 struct command {
     int script; /* position in argv, 0 for none */
@@ -27,14 +29,15 @@ struct command {
 };
 
 static const char usage_text[] =
-    "usage: tilelab [options] [script.lua [arguments]]\n"
+    "usage: tilelab [options] [script.lua | command] [arguments]\n"
     "Runs a Lua 5.4 script with tilelab built in; without a script, an interactive session.\n"
     "  -e CODE      run CODE (may be repeated), then the script\n"
     "  -i           interactive session, after the script where there is one\n"
     "  -v           print version, commit, Lua release and devices\n"
     "  -h, --help   print this text\n"
     "  -            take the script from standard input\n"
-    "  --           end of options\n";
+    "  --           end of options\n"
+    "Commands are the files of lua/tilelab/command: compare, figures, ...; each knows --help.\n";
 
 static int usage_error(const char *message, const char *option)
 {
@@ -132,6 +135,25 @@ static int run_init(lua_State *L)
     if (value[0] == '@')
         return run_chunk(L, luaL_loadfile(L, value + 1), 0);
     return run_chunk(L, luaL_loadbuffer(L, value, strlen(value), name), 0);
+}
+
+/* Pushes the path of the command that argv[script] names, or returns false where that is a file or no
+ * command. Dashes stand for underscores: bench-check is bench_check.lua. */
+static bool push_command_path(lua_State *L, const char *root, const char *word)
+{
+    struct stat file;
+    if (!root[0] || !word[0] || word[0] == '-' ||
+        strspn(word, "abcdefghijklmnopqrstuvwxyz-") != strlen(word) ||
+        (stat(word, &file) == 0 && !S_ISDIR(file.st_mode)))
+        return false;
+    lua_pushfstring(L, "%s/lua/tilelab/command/", root);
+    luaL_gsub(L, word, "-", "_");
+    lua_pushliteral(L, ".lua");
+    lua_concat(L, 3);
+    if (access(lua_tostring(L, -1), R_OK) == 0)
+        return true;
+    lua_pop(L, 1);
+    return false;
 }
 
 static int run_script(lua_State *L, const char *name, int argc, char **argv, int script)
@@ -256,14 +278,12 @@ static void set_arg(lua_State *L, int argc, char **argv, int script)
 }
 
 /* Adds <root>/lua/?.lua to package.path, where root is the nearest folder above the executable that
- * holds lua/tilelab.lua; without one (a copied binary) the path stays. */
-static void set_path(lua_State *L)
+ * holds lua/tilelab.lua, and leaves root in `path`; without one (a copied binary) the path stays and
+ * root is empty. */
+static void set_path(lua_State *L, char path[ROOT_SIZE])
 {
-    char path[4096];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 32);
-    if (length < 0)
-        return;
-    path[length] = 0;
+    ssize_t length = readlink("/proc/self/exe", path, ROOT_SIZE - 32);
+    path[length < 0 ? 0 : length] = 0;
     for (char *slash; (slash = strrchr(path, '/')) != NULL;) {
         strcpy(slash, "/lua/tilelab.lua");
         if (access(path, R_OK) == 0) {
@@ -314,7 +334,8 @@ static int run(lua_State *L)
     lua_pushcfunction(L, luaopen_tilelab_core);
     lua_setfield(L, -2, "tilelab_core");
     lua_pop(L, 1);
-    set_path(L);
+    char root[ROOT_SIZE];
+    set_path(L, root);
     set_arg(L, argc, argv, command->script);
     int code = run_init(L);
     for (int i = 0; i < command->num_code && code == 0; i++) {
@@ -323,8 +344,12 @@ static int run(lua_State *L)
     }
     bool on_terminal = isatty(STDIN_FILENO);
     bool nothing = !command->script && !command->num_code && !command->version;
-    if (command->script && code == 0)
-        code = run_script(L, argv[command->script], argc, argv, command->script);
+    if (command->script && code == 0) {
+        const char *name = argv[command->script];
+        if (push_command_path(L, root, name))
+            name = lua_tostring(L, -1); /* stays on the stack, and so alive, while the script runs */
+        code = run_script(L, name, argc, argv, command->script);
+    }
     else if (nothing && !command->interactive && !on_terminal)
         code = run_chunk(L, luaL_loadfile(L, NULL), 0);
     if (command->interactive || (nothing && on_terminal)) {

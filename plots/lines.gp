@@ -31,6 +31,8 @@ plot \
     for [s in KEY_POINTS] keyentry with points ls SLOT[ID(s)] lw 0.9 title NAME_OF(s), \
     for [s in KEY_LINES] keyentry with lines ls SLOT[ID(s)] title NAME_OF(s), \
     for [s in KEY_DOTTED] keyentry with lines ls 30+SLOT[ID(s)] title NAME_OF(s), \
+    for [s in BAND_KEY] keyentry with boxes fc rgb COLOUR[SLOT[ID(s)]] fs transparent solid 0.2 \
+        noborder title strlen(s) > 0 ? BAND : '', \
     for [i=1:REFERENCES] keyentry with lines ls 10+i title REFERENCES > 0 ? REFERENCE[i] : '', \
     for [i=1:REGIONS] keyentry with boxes fc rgb SHADE[i] fs solid noborder \
         title REGIONS > 0 ? REGION[i] : ''

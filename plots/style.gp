@@ -85,6 +85,12 @@ set style line 35 lc rgb COLOUR[5] lw 0.9 dt (5,2)
 set style line 36 lc rgb COLOUR[6] lw 0.9 dt (2,5)
 set style line 37 lc rgb COLOUR[7] lw 0.9 dt (9,3,2,3)
 set style line 38 lc rgb COLOUR[8] lw 0.9 dt (4,5)
+# A roofline's roofs: 41 to 43; its lower peak: 44; its ridges: 45.
+set style line 41 lc rgb 0x202020 lw 1.1 dt solid
+set style line 42 lc rgb 0x202020 lw 1.1 dt (9,4)
+set style line 43 lc rgb 0x202020 lw 1.1 dt (3,3)
+set style line 44 lc rgb GREY lw 1.1 dt (8,2,2,2)
+set style line 45 lc rgb GREY lw 0.6 dt (1,3)
 # Reference lines: 11 to 14; the frame: 20; the grid: 21.
 set style line 11 lc rgb GREY lw 0.8 dt (3,2)
 set style line 12 lc rgb GREY lw 0.8 dt (8,2,2,2)
@@ -105,6 +111,8 @@ set key noenhanced Left reverse samplen 2 spacing 1.05
 
 REFERENCES = 0
 REGIONS = 0
+BAND_KEY = ''  # a series with a band, where bands have a key entry, and its text
+BAND = ''
 array MARKED[1] = ['']
 array REFERENCE[4] = ['', '', '', '']
 array REGION[4] = ['', '', '', '']

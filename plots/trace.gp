@@ -26,6 +26,8 @@ plot \
     for [s in KEY_BOTH] keyentry with lines ls SLOT[ID(s)] lw 0.7 title NAME_OF(s), \
     for [i=1:MARK_KEYS] keyentry with points ls SLOT[ID(word(MARKS, i))] lw 0.9 \
         title MARK_KEYS > 0 ? MARKED[i] : '', \
+    for [s in BAND_KEY] keyentry with boxes fc rgb COLOUR[SLOT[ID(s)]] fs transparent solid 0.2 \
+        noborder title strlen(s) > 0 ? BAND : '', \
     for [i=1:REFERENCES] keyentry with lines ls 10+i title REFERENCES > 0 ? REFERENCE[i] : '', \
     for [i=1:REGIONS] keyentry with boxes fc rgb SHADE[i] fs solid noborder \
         title REGIONS > 0 ? REGION[i] : ''

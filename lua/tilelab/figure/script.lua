@@ -1,20 +1,14 @@
--- The gnuplot side of a figure: its data file, its layout in points, and a script that carries
--- style.gp and the template inside, so that the folder can be moved anywhere.
---
--- The layout is computed here because gnuplot guesses text widths: margins, key columns and
--- line breaks come from real widths, so that nothing is cut off and the key, which sits above
--- the plot, never meets data. Works on the prepared figure described in draw (figure.lua).
+-- The gnuplot side of a figure: its data file, and a script that carries style.gp and the template
+-- inside, so that the folder can be moved anywhere. Works on the prepared figure
+-- (figure/prepare.lua) and its layout (figure/layout.lua).
 
 local axes = require "tilelab.figure.axes"
+local layout = require "tilelab.figure.layout"
 local text = require "tilelab.figure.text"
 
 local script = {}
 
-local SIZE = 8          -- points of all text, as in style.gp
-local LINE = 9.4        -- points from one line of text to the next
-local DIGIT = 4.45      -- gnuplot's idea of a character's width at 8 points
-local SAMPLE = 21.7     -- points of a key entry before its text
-local TIC = 6           -- points between the frame and a tic label
+local SIZE, LINE = layout.SIZE, layout.LINE
 
 -- Words as a gnuplot string; single quotes know no escapes but '' for a quote.
 local function quote(s)
@@ -31,20 +25,29 @@ local function number(value)
   return axes.finite(value) and string.format("%.17g", value) or "NaN"
 end
 
+local HEADS = {
+  number = "# x\ty\tlo\thi\tmark (1 highlighted, 2 alone between gaps)",
+  category = "# cluster\ty\tlo\thi\tlabel", row = "# row\ty\tlo\thi\tlabel",
+  stack = "# cluster\tpercent\tfrom\tto\tlabel",
+}
+
 -- Text of the data file: one index per series, its name alone in the first block; a blank line
 -- is a gap in the line.
 function script.data(figure)
-  local out = {figure.kind == "bars" and "# cluster\ty\tlo\thi\tlabel"
-    or "# x\ty\tlo\thi\tmark (1 highlighted, 2 alone between gaps)"}
+  local out = {HEADS[figure.kind] or HEADS[figure.axis]}
   for i, series in ipairs(figure.series) do
     if i > 1 then out[#out + 1] = "\n" end
     out[#out + 1] = '"' .. series.name:gsub('"', "'") .. '"\n'
     local gap = true
     for _, point in ipairs(series.points) do
       if axes.finite(point.y) then
-        local row = {number(point.x), number(point.y), number(point.lo), number(point.hi)}
-        if figure.kind == "bars" then row[5] = '"' .. point.label:gsub('"', "'") .. '"' end
-        if figure.kind ~= "bars" then row[5] = point.mark and "1" or point.alone and "2" or "0" end
+        local row = {number(point.x), number(point.y), number(point.from or point.lo),
+          number(point.to or point.hi)}
+        if figure.axis == "number" then
+          row[5] = point.mark and "1" or point.alone and "2" or "0"
+        else
+          row[5] = '"' .. point.label:gsub('"', "'") .. '"'
+        end
         out[#out + 1] = table.concat(row, "\t")
         gap = false
       elseif not gap then
@@ -55,140 +58,6 @@ function script.data(figure)
     if out[#out] == "" then out[#out] = nil end
   end
   return table.concat(out, "\n") .. "\n"
-end
-
--- Key: entries in reading order of the template, cut to the page, in as many columns as fit.
-local function key_layout(figure, width)
-  local entries = {}
-  local function add(name) entries[#entries + 1] = name end
-  for _, series in ipairs(figure.series) do
-    if series.key then add(series.name) end
-  end
-  for _, label in ipairs(figure.mark_labels) do add(label) end
-  for _, line in ipairs(figure.references) do add(line.label) end
-  for _, region in ipairs(figure.regions) do add(region.label) end
-  local widest, longest = 0, 0
-  for _, entry in ipairs(entries) do
-    local shown = text.shorten(entry, width - SAMPLE - 8, SIZE)
-    widest = math.max(widest, axes.width(shown, SIZE))
-    longest = math.max(longest, utf8.len(shown))
-  end
-  local pitch = SAMPLE + widest + 9
-  local columns = math.max(1, math.min(#entries, math.floor((width * 0.97 + 9) / pitch)))
-  local rows = math.ceil(#entries / columns)
-  return {
-    rows = rows, columns = #entries > 0 and math.ceil(#entries / rows) or 0, pitch = pitch,
-    cut = width - SAMPLE - 8, extra = (pitch - SAMPLE) / DIGIT - longest,
-  }
-end
-
--- Category labels of bars: side by side on up to three lines, else turned; returns the labels,
--- the angle, the height they take, and k where only every k-th has room. `left` is the room left
--- of the plot, into which the first turned label reaches.
-local function category_labels(figure, slot, left)
-  local lines, rows, words_fit = {}, 1, true
-  for c, label in ipairs(figure.categories) do
-    lines[c] = text.wrap(label, slot - 3, SIZE)
-    rows = math.max(rows, #lines[c])
-    for word in label:gmatch("%S+") do
-      for _, part in ipairs(text.parts(word)) do
-        words_fit = words_fit and axes.width(part, SIZE) <= slot - 3
-      end
-    end
-  end
-  if words_fit and rows <= 3 then return lines, 0, rows * LINE, 1 end
-  local angle, longest, widest = 40, (left + slot / 2 - 8) / math.cos(math.rad(40)), 0
-  if slot < 1.6 * LINE or longest < 50 then angle, longest = 90, 80 end
-  longest = math.min(longest, 80)
-  for c, label in ipairs(figure.categories) do
-    local shown = text.shorten(label, longest, SIZE)
-    lines[c] = {shown}
-    widest = math.max(widest, axes.width(shown, SIZE))
-  end
-  local height = widest * math.sin(math.rad(angle)) + LINE * math.cos(math.rad(angle))
-  return lines, angle, height, math.max(1, math.ceil(LINE / slot))
-end
-
--- X axis of lines and trace, thinned until its labels stand apart on `width` points.
-local function x_axis(figure, width)
-  local x, options = figure.x, {pad = figure.kind == "trace" and 0.01 or 0.04}
-  if figure.logx then
-    local axis = axes.log(x.lo, x.hi, figure.logx, math.max(2, width // 34), options)
-    return figure.xtics and axes.at(axis, figure.xtics) or axis
-  end
-  local intervals = math.max(2, width // 30)
-  while true do
-    local axis = axes.linear(x.lo, x.hi, intervals, options)
-    if figure.xtics then return axes.at(axis, figure.xtics) end
-    local need = axes.label_width(axis, SIZE) + 8
-    if intervals <= 2 or need * (#axis.tics - 1) <= width then break end
-    intervals = intervals - 1
-  end
-  local axis = axes.linear(x.lo, x.hi, intervals, options)
-  if #x.values <= 8 and axes.plain(x.values) then -- few: name just those, where they stand apart
-    local named = axes.at({lo = axis.lo, hi = axis.hi}, x.values)
-    local clear = true
-    for i = 2, #named.tics do
-      local gap = (axes.position(axis, named.tics[i].value)
-        - axes.position(axis, named.tics[i - 1].value)) * width
-      clear = clear and gap >= (axes.width(named.tics[i].label, SIZE)
-        + axes.width(named.tics[i - 1].label, SIZE)) / 2 + 3
-    end
-    if clear then return named end
-  end
-  return axis
-end
-
-local function y_axis(figure, height)
-  local y = figure.y
-  local options = {fixed_lo = y.fixed_lo, fixed_hi = y.fixed_hi, pad = 0.04, snap = true}
-  if figure.logy then
-    return axes.log(y.lo, y.hi, figure.logy, math.max(2, height // 18), options)
-  end
-  return axes.linear(y.lo, y.hi, math.max(2, math.min(6, height // 16)), options)
-end
-
--- Everything in points from the lower left corner. Returns nil, reason when a given height
--- leaves no room for the plot.
-local function layout(figure)
-  local box = {width = figure.width * 72, plot_height = 60 + 0.2 * figure.width * 72}
-  box.key = key_layout(figure, box.width - 6)
-  box.title = figure.title and text.wrap(figure.title, box.width - 8, SIZE) or {}
-  box.xlabel = text.wrap(figure.xlabel, box.width - 12, SIZE)
-  box.top = 4 + #box.title * LINE + box.key.rows * LINE + (box.key.rows > 0 and 4 or 2)
-  box.right = 7
-  local labels_height = LINE
-  for _ = 1, 2 do -- the second time, the height of turned labels is known
-    box.bottom = ((box.angle or 0) == 0 and 3 or TIC) + labels_height + 2
-      + (#box.xlabel > 0 and #box.xlabel * LINE + 2 or 0)
-    if figure.height then
-      box.plot_height = figure.height * 72 - box.top - box.bottom
-      if box.plot_height < 36 then
-        return nil, string.format("height %g in leaves no room for the plot beside its labels "
-          .. "and key: give at least %.1f in", figure.height, (box.top + box.bottom + 60) / 72)
-      end
-    end
-    box.y = y_axis(figure, box.plot_height)
-    box.ylabel = text.wrap(figure.ylabel, box.plot_height + 0.6 * box.bottom, SIZE)
-    box.ytic_width = axes.label_width(box.y, SIZE)
-    box.left = 3 + #box.ylabel * LINE + (#box.ylabel > 0 and 3 or 0) + box.ytic_width + TIC
-    local plot_width = box.width - box.left - box.right
-    if figure.kind == "bars" then
-      box.slot = plot_width / #figure.categories
-      box.labels, box.angle, labels_height, box.stride = category_labels(figure, box.slot, box.left)
-    else
-      box.x = x_axis(figure, plot_width)
-      local last = box.x.tics[#box.x.tics]
-      if last then
-        local beyond = axes.width(last.label, SIZE) / 2
-          - (1 - axes.position(box.x, last.value)) * plot_width
-        box.right = math.max(7, beyond + 3)
-        box.x = x_axis(figure, box.width - box.left - box.right)
-      end
-    end
-  end
-  box.height = box.bottom + box.plot_height + box.top
-  return box
 end
 
 local function tic_list(axis)
@@ -210,6 +79,17 @@ local function words(list)
   return quote(table.concat(list, " "))
 end
 
+-- Lists of series that each template reads.
+local USED = {
+  lines = {"LINES", "POINTS", "DOTTED", "INTERVALS", "BANDS", "KEY_BOTH", "KEY_POINTS",
+    "KEY_LINES", "KEY_DOTTED", "ALONE"},
+  bars = {"INTERVALS", "KEY_BOTH"},
+  dots = {"INTERVALS", "KEY_BOTH"},
+  stack = {"KEY_BOTH"},
+  roofline = {"INTERVALS", "MARKS", "KEY_BOTH"},
+  trace = {"BANDS", "MARKS", "KEY_BOTH", "ALONE"},
+}
+
 -- Commands that name the series and say how each is drawn.
 local function series_settings(figure, box, emit)
   local names, slots = {}, {}
@@ -219,7 +99,7 @@ local function series_settings(figure, box, emit)
   for i, series in ipairs(figure.series) do
     names[i] = series.key and quote(text.shorten(series.name, box.key.cut, SIZE)) or "''"
     slots[i] = tostring(series.slot)
-    local form = figure.kind ~= "lines" and "BOTH" or series.dotted and "DOTTED"
+    local form = figure.template ~= "lines" and "BOTH" or series.dotted and "DOTTED"
       or series.style == "line" and "LINES" or series.style == "points" and "POINTS" or "BOTH"
     if form == "BOTH" or form == "LINES" then list("LINES", i) end
     if form == "BOTH" or form == "POINTS" then list("POINTS", i) end
@@ -235,20 +115,97 @@ local function series_settings(figure, box, emit)
   emit("SERIES = %d", #figure.series)
   emit("%s", array("NAME", names))
   emit("%s", array("SLOT", slots))
-  local used = {
-    lines = {"LINES", "POINTS", "DOTTED", "INTERVALS", "BANDS", "KEY_BOTH", "KEY_POINTS",
-      "KEY_LINES", "KEY_DOTTED", "ALONE"},
-    bars = {"INTERVALS", "KEY_BOTH"},
-    trace = {"BANDS", "MARKS", "KEY_BOTH", "ALONE"},
-  }
-  for _, name in ipairs(used[figure.kind]) do emit("%s = %s", name, words(lists[name])) end
-  if figure.kind == "trace" then
+  for _, name in ipairs(USED[figure.template]) do emit("%s = %s", name, words(lists[name])) end
+  if figure.kind == "trace" or figure.kind == "roofline" then
     local labels = {}
     for i, label in ipairs(figure.mark_labels) do
       labels[i] = quote(text.shorten(label, box.key.cut, SIZE))
     end
     emit("MARK_KEYS = %d", #labels)
     if #labels > 0 then emit("%s", array("MARKED", labels)) end
+  end
+  if figure.template == "dots" then emit("APART = %g", figure.shared_rows and 0.5 / #names or 0) end
+  if figure.band_label then
+    emit("BAND_KEY = %s", quote(tostring(lists.BANDS[1])))
+    emit("BAND = %s", quote(text.shorten(figure.band_label, box.key.cut, SIZE)))
+  end
+end
+
+-- Where along a roof its label stands farthest from every point, as x and y on the page, with the
+-- roof's angle there. Roofs are straight lines, since both axes are logarithmic.
+local function roof_label(figure, box, roof, plot_width)
+  local function place(x, y)
+    return box.left + axes.position(box.x, x) * plot_width,
+      box.bottom + axes.position(box.y, y) * box.plot_height
+  end
+  local from = math.max(box.x.lo, box.y.lo / roof.slope)
+  local x0, y0 = place(from, from * roof.slope)
+  local x1, y1 = place(roof.ridge, figure.peaks[1].y)
+  local angle, length = math.atan(y1 - y0, x1 - x0), math.sqrt((x1 - x0) ^ 2 + (y1 - y0) ^ 2)
+  local label = text.shorten(roof.label, length - 12, SIZE)
+  local half = axes.width(label, SIZE) / 2 + 4
+  local best, best_distance = length / 2, -1
+  for step = 0, 10 do
+    local at = half + (length - 2 * half) * step / 10
+    local distance = math.huge
+    for _, series in ipairs(figure.series) do
+      for _, point in ipairs(series.points) do
+        if point.y then
+          local px, py = place(point.x, point.y)
+          local u = (px - x0) * math.cos(angle) + (py - y0) * math.sin(angle) - at
+          local v = (py - y0) * math.cos(angle) - (px - x0) * math.sin(angle) - LINE / 2
+          distance = math.min(distance, math.max(math.abs(u) - half, math.abs(v) - LINE / 2))
+        end
+      end
+    end
+    distance = math.min(distance, 20) - math.abs(step - 5) * 0.1 -- else in the middle
+    if distance > best_distance then best, best_distance = at, distance end
+  end
+  local above = LINE / 2 + 1.2
+  return label, x0 + best * math.cos(angle) - above * math.sin(angle),
+    y0 + best * math.sin(angle) + above * math.cos(angle), math.deg(angle)
+end
+
+-- Roofs with their labels along them and a mark at each ridge; the label of the higher peak stands
+-- on its line, that of the lower one in the key, since points lie close below.
+local function roof_settings(figure, box, emit)
+  local plot_width, slopes, fastest = box.width - box.left - box.right, {}, 0
+  local peak, lower = figure.peaks[1], figure.peaks[2]
+  for i, roof in ipairs(figure.roofs) do
+    slopes[i] = number(roof.slope)
+    fastest = math.max(fastest, roof.slope)
+    emit("set arrow %d from first %s, graph 0 to first %s, first %s nohead back ls 45", 20 + i,
+      number(roof.ridge), number(roof.ridge), number(peak.y))
+    local label, x, y, degrees = roof_label(figure, box, roof, plot_width)
+    emit("set label %d %s at screen %.5f, screen %.5f center rotate by %.2f noenhanced", 60 + i,
+      quote(label), x / box.width, y / box.height, degrees)
+  end
+  emit("ROOFS = %d", #slopes)
+  while #slopes < 3 do slopes[#slopes + 1] = "1" end
+  emit("%s", array("SLOPE", slopes))
+  emit("PEAK = %s", number(peak.y))
+  emit("LOWER_PEAK = %s", number(lower and lower.y))
+  emit("KNEE = %s", number(lower and lower.y / fastest or 0))
+  emit("LOWER_PEAKS = %d", lower and 1 or 0)
+  emit("LOWER_NAME = %s", quote(lower and text.shorten(lower.label, box.key.cut, SIZE) or ""))
+  local y = box.bottom + axes.position(box.y, peak.y) * box.plot_height + LINE / 2 + 0.5
+  emit("set label 70 %s at screen %.5f, screen %.5f right noenhanced",
+    quote(text.shorten(peak.label, plot_width - 8, SIZE)), 1 - (box.right + 1) / box.width,
+    y / box.height)
+end
+
+-- The ratio above each pair.
+local function ratio_settings(figure, box, emit)
+  for c = 1, #figure.categories do
+    local ratio = figure.ratios[c]
+    if ratio then
+      local x = box.left + (c - 0.5) * box.slot
+      local y = box.bottom + axes.position(box.y, ratio.top) * box.plot_height
+      local turned = box.ratio_turned
+      emit("set label %s at screen %.5f, screen %.5f %s noenhanced front", quote(ratio.label),
+        x / box.width, (y + (turned and 3 or LINE / 2 + 1)) / box.height,
+        turned and "left rotate by 90" or "center")
+    end
   end
 end
 
@@ -273,14 +230,17 @@ local function mark_settings(figure, box, emit)
   for i, line in ipairs(figure.references) do
     local from, to = string.format("graph 0, first %s", number(line.y)),
       string.format("graph 1, first %s", number(line.y))
-    if line.x then
-      from = string.format("first %s, graph 0", number(line.x))
-      to = string.format("first %s, graph 1", number(line.x))
+    local x = line.x or figure.axis == "row" and line.y
+    if x then
+      from = string.format("first %s, graph 0", number(x))
+      to = string.format("first %s, graph 1", number(x))
+    elseif line.diagonal then
+      from, to = "first 0, first 0", ("first %.17g, first %.17g"):format(line.diagonal, line.diagonal)
     end
     emit("set arrow %d from %s to %s nohead %s ls %d", i, from, to,
-      figure.kind == "bars" and "front" or "back", 10 + i)
+      figure.axis == "category" and "front" or "back", 10 + i)
   end
-  if not figure.logy and box.y.lo < 0 and box.y.hi > 0 then
+  if box.y and not figure.logy and box.y.lo < 0 and box.y.hi > 0 then
     emit("set arrow 9 from graph 0, first 0 to graph 1, first 0 nohead back ls 20")
   end
 end
@@ -304,8 +264,21 @@ local function label_settings(box, emit)
   place(box.ylabel, 40, 2, box.bottom + box.plot_height / 2, true)
 end
 
-local function x_settings(figure, box, emit)
-  if figure.kind ~= "bars" then
+local function axis_settings(figure, box, emit)
+  if figure.axis == "row" then
+    local items = {}
+    for c, label in ipairs(box.labels) do
+      items[c] = string.format("%s %d", quote((label:gsub("%%", "%%%%"))), c)
+    end
+    emit("ROWS = %d", #items)
+    emit("set yrange [ROWS+0.5:0.5] noextend")
+    emit("set ytics scale 0 noenhanced (%s)", table.concat(items, ", "))
+  else
+    emit("set yrange [%.17g:%.17g] noextend", box.y.lo, box.y.hi)
+    if box.y.log then emit("set logscale y %d", box.y.log) end
+    emit("set ytics %s", tic_list(box.y))
+  end
+  if figure.axis ~= "category" then
     emit("set xrange [%.17g:%.17g] noextend", box.x.lo, box.x.hi)
     if box.x.log then emit("set logscale x %d", box.x.log) end
     emit("set xtics %s", tic_list(box.x))
@@ -325,7 +298,7 @@ end
 -- Text of stem.gp. `style` and `template` are the texts of the files under plots/.
 -- Returns nil, reason when the figure cannot be laid out.
 function script.gnuplot(figure, style, template)
-  local box, reason = layout(figure)
+  local box, reason = layout.box(figure)
   if not box then return nil, reason end
   local out = {}
   local function emit(fmt, ...) out[#out + 1] = select("#", ...) > 0 and fmt:format(...) or fmt end
@@ -348,10 +321,7 @@ function script.gnuplot(figure, style, template)
   emit("set bmargin at screen %.5f", box.bottom / box.height)
   emit("set tmargin at screen %.5f", top)
   label_settings(box, emit)
-  emit("set yrange [%.17g:%.17g] noextend", box.y.lo, box.y.hi)
-  if box.y.log then emit("set logscale y %d", box.y.log) end
-  emit("set ytics %s", tic_list(box.y))
-  x_settings(figure, box, emit)
+  axis_settings(figure, box, emit)
   if box.key.rows == 0 then
     emit("set key off")
   else
@@ -362,7 +332,9 @@ function script.gnuplot(figure, style, template)
   end
   series_settings(figure, box, emit)
   mark_settings(figure, box, emit)
-  emit("\n# --- plots/%s.gp\n\n%s", figure.kind, template)
+  if figure.roofs then roof_settings(figure, box, emit) end
+  if figure.ratios then ratio_settings(figure, box, emit) end
+  emit("\n# --- plots/%s.gp\n\n%s", figure.template, template)
   return table.concat(out, "\n")
 end
 

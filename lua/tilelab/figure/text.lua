@@ -28,6 +28,20 @@ function text.shorten(s, width, size)
   return kept .. "…"
 end
 
+-- The same with the middle lost: names of one kind often differ at their ends.
+function text.shorten_middle(s, width, size)
+  if axes.width(s, size) <= width then return s end
+  local letters = {}
+  for _, code in utf8.codes(s) do letters[#letters + 1] = utf8.char(code) end
+  for keep = #letters - 1, 1, -1 do
+    local front = keep // 2
+    local kept = table.concat(letters, "", 1, front) .. "…"
+      .. table.concat(letters, "", #letters - (keep - front) + 1)
+    if axes.width(kept, size) <= width then return kept end
+  end
+  return "…"
+end
+
 -- Parts of a word between which a line may break: after _ / - and nowhere else.
 function text.parts(word)
   local list = {}
@@ -92,7 +106,7 @@ local function sentence(s)
   return s:match("[.!?]$") and s or s .. "."
 end
 
-local MARK = {bars = "bar", lines = "point", trace = "point"}
+local MARK = {bars = "bar", pairs = "bar", stack = "segment"}
 
 -- Caption of a prepared figure (see draw): what is plotted, statistic and n, what the intervals
 -- are, device, clock and commit. A condition that the caller did not give is said to be
@@ -108,11 +122,19 @@ function text.caption(figure)
   if given.what then
     add("%s", given.what)
   else
-    local word = figure.kind == "bars" and "by" or figure.kind == "trace" and "over" or "against"
+    local word = figure.axis ~= "number" and "by" or figure.kind == "trace" and "over" or "against"
     add("%s %s %s for %s", figure.ylabel, word, inside(figure.xlabel), join(names))
   end
   if #dotted > 0 then add("Thin lines: %s", join(dotted)) end
-  local mark = MARK[figure.kind]
+  if figure.kind == "stack" then add("Bars add up to 100 %%") end
+  if figure.kind == "pairs" then
+    add("Above each pair: %s over %s", figure.series[#figure.series].name, figure.series[1].name)
+  end
+  for _, roof in ipairs(figure.roofs or {}) do
+    add("Roof: %s, ridge at %s", roof.label, text.number(roof.ridge, 3))
+  end
+  for _, peak in ipairs(figure.peaks or {}) do add("Peak: %s", peak.label) end
+  local mark = MARK[figure.kind] or "point"
   local sample = given.n and string.format("n = %s", given.n) or "n not recorded"
   if given.statistic then
     add("Each %s is the %s (%s)", mark, given.statistic, sample)
@@ -122,7 +144,9 @@ function text.caption(figure)
   if figure.drawn_intervals then
     add("%s are %s", figure.drawn_intervals, given.interval or "95 % intervals")
   end
-  if figure.marked then add("Marked points: %s", figure.marked) end
+  if figure.marked then
+    add("%s points: %s", figure.kind == "roofline" and "Small" or "Marked", figure.marked)
+  end
   for _, region in ipairs(figure.regions) do add("Grey area: %s", region.label) end
   for _, line in ipairs(figure.references) do add("Grey line: %s", line.label) end
   for _, remark in ipairs(figure.remarks) do add("%s", remark) end
@@ -183,6 +207,13 @@ local function derived_table(figure)
           latex_number(point.hi, figure.digits))
       end
       index[key].cells[column + 1] = cell
+    end
+  end
+  if figure.ratios then
+    header[#header + 1] = "ratio"
+    for _, row in pairs(index) do
+      local ratio = figure.ratios[row.x]
+      row.cells[#figure.series + 2] = ratio and latex_number(ratio.value, 3) or "--"
     end
   end
   table.sort(rows, function(a, b)
