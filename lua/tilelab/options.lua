@@ -328,7 +328,11 @@ local function parse(spec, args, level)
     elseif declared.arguments then
       values[#values + 1] = args[i]
     else
-      main.usage_error("unexpected argument '%s'; options are written --name value", args[i])
+      local name = (args[i - 1] or ""):match("^%-%-([^=]+)$")
+      local before = name and declared.by_name[(name:gsub("-", "_"))]
+      local form = before and before.implied ~= nil and before.flag .. "=" .. args[i]
+      main.usage_error("unexpected argument '%s'; %s", args[i],
+        form and "did you mean " .. form .. "?" or "options are written --name value")
     end
     i = i + 1
   end

@@ -82,6 +82,7 @@ t.like(usage("--no-fresh=1"), "takes no value", "a negation takes no value")
 t.like(usage("--updates"), "option %-%-updates needs a value: an integer", "value missing at the end")
 t.like(usage("--updates", "--fresh"), "%-%-updates needs a value", "value missing before a flag")
 t.like(usage("stray"), "unexpected argument 'stray'", "no arguments declared")
+t.like(usage("--published", "x.tsv"), "did you mean %-%-published=x%.tsv%?", "nor a space before this value")
 t.like(usage("--no-updates"), "unknown option", "only booleans are negated")
 
 local ok, help = pcall(parse, "--updates=3", "--help")
