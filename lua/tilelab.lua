@@ -45,7 +45,8 @@ lab.provenance = require("tilelab.provenance").text
 lab.record = require "tilelab.record"
 
 -- Loaded when first named: what only some scripts need.
-local on_demand = { figure = "tilelab.figure", model = "tilelab.model" }
+local on_demand = { figure = "tilelab.figure", model = "tilelab.model",
+  recorded = "tilelab.recorded", draw = "tilelab.draw" }
 
 local function known_names()
   local names = {}
