@@ -4,6 +4,8 @@
 #   make                build/tilelab (static host) and build/tilelab_core.so (module for stock Lua)
 #   make CUDA=0         the same without compiling any .cu (the default where there is no nvcc)
 #   make SANITIZE=1     ASan and UBSan, into build/sanitize
+#   make figures        draws every figure again from experiments/recorded, without a GPU
+#   make bench-check    holds the records against tests/targets.tsv
 #   make lint           luacheck and cppcheck, where they are installed
 #   make clean
 
@@ -49,7 +51,8 @@ TESTS    = $(TEST_SOURCES:%.c=$(BUILD)/%)
 TEST_LIB = $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(TEST_SOURCES),$(wildcard tests/core/*.c tests/kernels/*.c)))
 CUDA_LIBS = $(if $(filter 1,$(CUDA)),$(if $(CU_SOURCES),-L$(CUDA_HOME)/lib64 -lcudart_static -lrt))
 
-.PHONY: all run check check-c check-lua check-lua-host check-lua-stock check-cli lint clean setup FORCE
+.PHONY: all run check check-c check-lua check-lua-host check-lua-stock check-cli \
+        figures bench-check lint clean setup FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -131,6 +134,15 @@ check-cli: all
 
 # Luacheck's 581 would have `not (x <= y)` written so that NaN passes; the three of cppcheck do not
 # see that a loop or a condition has bounded the value.
+# --- records ---------------------------------------------------------------------------------
+
+figures: all
+	$(BUILD)/tilelab figures
+
+# No part of check: it tells what was measured, not whether the code is right.
+bench-check: all
+	$(BUILD)/tilelab bench-check
+
 lint:
 	@if command -v luacheck >/dev/null; then luacheck -q --std lua54 --max-line-length 120 \
 	    --ignore 581 -- lua experiments tests/lua; \
