@@ -6,9 +6,14 @@
 #include <string.h>
 #include <time.h>
 
-extern const struct tl_device_api tl_device_cpu_api;
+extern const struct tl_device_api tl_device_cpu_api, tl_device_cuda_api;
 
-static const struct tl_device_api *const apis[] = {&tl_device_cpu_api};
+static const struct tl_device_api *const apis[] = {
+    &tl_device_cpu_api,
+#if TL_CUDA
+    &tl_device_cuda_api,
+#endif
+};
 enum { NUM_APIS = sizeof apis / sizeof apis[0], MAX_DEVICES = 32 };
 
 static struct tl_device *opened[MAX_DEVICES];
@@ -47,7 +52,9 @@ static enum tl_status parse_name(const char *name, const struct tl_device_api **
     if (!*api) {
         if (length == 4 && memcmp(name, "cuda", 4) == 0)
             return TL_FAIL(TL_ERR_UNSUPPORTED,
-                           "device '%s': this build of tilelab has no CUDA back end; use cpu", name);
+                           "device '%s': this build of tilelab has no CUDA back end; use cpu, or "
+                           "build with a CUDA compiler (make toolkit installs one)",
+                           name);
         return TL_FAIL(TL_ERR_ARGUMENT, "unknown device '%s'; devices are cpu, cuda and cuda:N",
                        name);
     }
@@ -60,9 +67,12 @@ static enum tl_status parse_name(const char *name, const struct tl_device_api **
                            colon + 1);
         *index = (int)value;
     }
-    if (*index >= (*api)->count())
+    int count = (*api)->count();
+    if (count == 0 && (*api)->absent)
+        return TL_FAIL(TL_ERR_UNSUPPORTED, "device '%s': %s", name, (*api)->absent());
+    if (*index >= count)
         return TL_FAIL(TL_ERR_UNSUPPORTED, "device '%s': this machine has %d of kind %s", name,
-                       (*api)->count(), (*api)->name);
+                       count, (*api)->name);
     return TL_OK;
 }
 
@@ -93,6 +103,14 @@ enum tl_status tl_device_open(const char *name, struct tl_device **out)
     opened[num_opened++] = device;
     *out = device;
     return TL_OK;
+}
+
+const char *tl_throttle_name(int bit)
+{
+    static const char *const names[] = {
+        "idle",       "application_clocks", "power_cap",  "hw_slowdown",    "sync_boost",
+        "sw_thermal", "hw_thermal",         "power_brake", "display_clocks"};
+    return bit >= 0 && bit < (int)(sizeof names / sizeof names[0]) ? names[bit] : NULL;
 }
 
 double tl_time_us(void)

@@ -19,12 +19,41 @@ extern "C" {
 struct tl_device;
 struct tl_stream;
 struct tl_event;
+struct tl_graph;
+struct tl_kernel;
+
+struct tl_memory {
+    size_t free_bytes, total_bytes; /* of the whole device, other processes included */
+    size_t used_bytes;              /* held by this process's tensors */
+    size_t reserved_bytes;          /* taken from the driver, used or kept for reuse */
+};
+
+/* What the device says about itself at this moment; NAN where it does not say. */
+struct tl_device_state {
+    double power_w;       /* NVIDIA: mean over the last second */
+    double temperature_c; /* of the chip */
+    double sm_clock_mhz;
+    uint64_t throttle; /* bits; tl_throttle_name gives the words */
+};
+
+/* Why clocks are below their maximum: NVML's bits and words. Those of TL_THROTTLE_SLOWDOWN mean
+ * that the machine protects itself, and that what is measured now is not the chip's speed; a power
+ * cap alone is how a loaded GPU runs. */
+#define TL_THROTTLE_SLOWDOWN 0xe8u
+const char *tl_throttle_name(int bit); /* "power_cap"; NULL for a bit without a meaning */
+
+/* One line of provenance, e.g. "driver", "580.159.04". */
+struct tl_device_detail {
+    char key[24];
+    char value[104];
+};
 
 /* What a back end provides. All functions act on streams of that device; a NULL stream is the
- * device's default one. */
+ * device's default one. On a NULL stream, memory functions wait for what other streams of the
+ * device were given before, and other streams wait for them; launches do neither. */
 struct tl_device_api {
     const char *name; /* "cpu", "cuda" */
-    int (*count)(void);
+    int (*count)(void); /* never an error: 0 where there is no driver */
     enum tl_status (*open)(struct tl_device *device); /* `device->index` set; fills the rest */
     void (*close)(struct tl_device *device);
     enum tl_status (*alloc)(struct tl_device *device, size_t bytes, void **out);
@@ -43,7 +72,44 @@ struct tl_device_api {
     /* Waits for both events. */
     enum tl_status (*event_elapsed_us)(struct tl_event *start, struct tl_event *stop,
                                        double *out_us);
+
+    /* --- Optional: NULL where a back end has no such thing, as the CPU has none of them. Their
+     * stream is never NULL, except that of graph_launch. --- */
+
+    /* Why count() is 0, and what to do about it. */
+    const char *(*absent)(void);
+    /* Makes it the calling thread's device; tl_plan_launch does so before each launch. */
+    enum tl_status (*use)(struct tl_device *device);
+
+    /* Work given to the stream between begin and end is recorded and not run. Meanwhile memory of
+     * the device can neither be allocated nor copied from or to the host; frees are put off. `out`
+     * NULL drops what was recorded; TL_ERR_ARGUMENT when that is nothing. The graph holds addresses:
+     * the memory behind them must outlive it. */
+    enum tl_status (*capture_begin)(struct tl_stream *stream);
+    enum tl_status (*capture_end)(struct tl_stream *stream, struct tl_graph **out);
+    enum tl_status (*graph_launch)(struct tl_graph *graph, struct tl_stream *stream);
+    void (*graph_free)(struct tl_graph *graph);
+
+    /* Empties the L2 cache of everything that was in it, by writing several times its size: what is
+     * left are lines that are dirty and of no use. The clean form reads instead, so that a later
+     * kernel pays for no write-back. The first call allocates; later ones only enqueue. */
+    enum tl_status (*flush_l2)(struct tl_stream *stream);
+    enum tl_status (*flush_l2_clean)(struct tl_stream *stream);
+
+    /* Notes the SM clock's count and the time in slot `index`, 0 .. TL_CLOCK_SLOTS - 1: a kernel of
+     * one or two microseconds. clock_mhz waits for the stream and gives the mean frequency between
+     * two slots, exact to a percent from 100 us on. */
+    enum tl_status (*clock_mark)(struct tl_stream *stream, int index);
+    enum tl_status (*clock_mhz)(struct tl_stream *stream, int first, int second, double *out_mhz);
+
+    enum tl_status (*memory)(struct tl_device *device, struct tl_memory *out);
+    /* TL_ERR_UNSUPPORTED where nothing on the machine knows. */
+    enum tl_status (*state)(struct tl_device *device, struct tl_device_state *out);
+    /* Fills up to `capacity` lines and returns how many. */
+    int (*details)(struct tl_device *device, struct tl_device_detail *out, int capacity);
 };
+
+#define TL_CLOCK_SLOTS 16
 
 struct tl_device {
     const struct tl_device_api *api;
@@ -54,11 +120,16 @@ struct tl_device {
     int multiprocessors; /* SMs; on the CPU, threads that OpenMP uses */
     size_t memory_bytes;
     struct tl_stream *default_stream;
+    void *state; /* the back end's own */
+    /* The plan launched last, for the message when the device faults; NULL before the first. */
+    const struct tl_kernel *last_kernel;
+    int64_t last_dim[12]; /* TL_MAX_DIMS of kernel.h */
 };
 
-/* The stream's device; every back end's stream begins with this. */
+/* Every back end's stream begins with this. */
 struct tl_stream {
     struct tl_device *device;
+    void *native; /* cudaStream_t on CUDA, NULL on the CPU */
 };
 
 /* Opens "cpu", "cuda" or "cuda:N"; the same device is opened once and shared, and lives until the

@@ -28,6 +28,7 @@ extern "C" {
 #define TL_MAX_DIMS 12
 #define TL_MAX_PARAMS 12
 #define TL_MAX_TUNABLES 8
+#define TL_PLAN_SCRATCH 96
 
 enum tl_role { TL_IN, TL_OUT, TL_INOUT };
 
@@ -87,7 +88,9 @@ struct tl_plan;
 struct tl_kernel {
     const char *operation;
     const char *variant; /* "<arch>_<what sets it apart>" */
-    const char *arch;    /* "cpu", "smxx" (any CUDA GPU) or "sm90"; the variant begins with it */
+    /* "cpu", "smxx" (portable CUDA), "sm90" (instructions of sm_90a), or the vendor's library that
+     * it calls: "cublaslt", "cudnn", "nccl"; the variant begins with it. */
+    const char *arch;
     const char *summary; /* one sentence, with the source of the algorithm */
     unsigned dtypes;     /* float types it computes on, of those the operation allows; 0 = all */
     struct tl_tunable tunables[TL_MAX_TUNABLES]; /* ends with a NULL name */
@@ -95,7 +98,8 @@ struct tl_kernel {
     enum tl_status (*legal)(const struct tl_problem *problem);
     /* Chooses tunables for the problem without timing; NULL keeps the defaults. */
     enum tl_status (*plan)(struct tl_plan *plan);
-    /* Times candidates on these arguments and keeps the best in the plan; NULL: nothing to tune. */
+    /* Times candidates on these arguments and keeps the best in the plan; NULL: nothing to tune.
+     * Outputs, and what is read and written, hold no results afterwards. */
     enum tl_status (*tune)(struct tl_plan *plan, const struct tl_args *args,
                            struct tl_stream *stream);
     size_t (*workspace)(const struct tl_plan *plan); /* bytes; NULL: none */
@@ -108,6 +112,7 @@ struct tl_plan {
     struct tl_device *device;
     struct tl_problem problem;
     int tunable[TL_MAX_TUNABLES]; /* in the order of kernel->tunables */
+    uint64_t scratch[TL_PLAN_SCRATCH]; /* what the kernel's `plan` worked out for its launches */
 };
 
 /* The registry. kernels/table.c hands the generated tables over once; TL_ERR_ARGUMENT names a row
@@ -127,6 +132,10 @@ int tl_operation_arg(const struct tl_operation *operation, const char *name);
 int tl_operation_param(const struct tl_operation *operation, const char *name);
 int tl_operation_dim(const struct tl_operation *operation, const char *name);
 int tl_kernel_tunable(const struct tl_kernel *kernel, const char *name);
+
+/* "gemm/cpu_plain (m 8, n 16, k 32)" into `text`, for messages; returns `text`. */
+const char *tl_kernel_describe(const struct tl_kernel *kernel, const int64_t *dim, char *text,
+                               size_t size);
 
 /* Parameter values to their defaults. */
 void tl_operation_defaults(const struct tl_operation *operation, double *param);

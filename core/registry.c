@@ -6,12 +6,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The one GPU architecture that device code is compiled for; NVCCFLAGS in the Makefile. */
+enum { BUILT_ARCH = 90 };
+
 static const struct tl_operation *const *operations;
 static const struct tl_kernel *const *kernels;
 static int num_operations, num_kernels;
 
+_Static_assert(sizeof((struct tl_device *)0)->last_dim == sizeof((struct tl_problem *)0)->dim,
+               "struct tl_device keeps the dimensions of a problem");
+
 static const char *const archs[] = {"cpu", "smxx", "sm90"};
 enum { NUM_ARCHS = sizeof archs / sizeof archs[0] };
+
+/* Libraries of vendors that variants may call; such a variant's arch is the library. */
+static const char *const libraries[] = {"cublaslt", "cudnn", "nccl"};
+enum { NUM_LIBRARIES = sizeof libraries / sizeof libraries[0] };
 
 const struct tl_operation *tl_operation_at(int position)
 {
@@ -23,6 +33,14 @@ const struct tl_kernel *tl_kernel_at(int position)
     return position >= 0 && position < num_kernels ? kernels[position] : NULL;
 }
 
+static bool is_library(const char *arch)
+{
+    bool found = false;
+    for (int i = 0; i < NUM_LIBRARIES; i++)
+        found = found || strcmp(libraries[i], arch) == 0;
+    return found;
+}
+
 /* One row of the table: known arch, variant that begins with it, known operation, no twin. */
 static enum tl_status check_row(const struct tl_kernel *kernel, int position)
 {
@@ -30,8 +48,10 @@ static enum tl_status check_row(const struct tl_kernel *kernel, int position)
     bool known_arch = false;
     for (int i = 0; i < NUM_ARCHS; i++)
         known_arch = known_arch || strcmp(archs[i], kernel->arch) == 0;
-    if (!known_arch)
-        return TL_FAIL(TL_ERR_ARGUMENT, "kernel %s/%s: unknown arch '%s'; archs are cpu, smxx, sm90",
+    if (!known_arch && !is_library(kernel->arch))
+        return TL_FAIL(TL_ERR_ARGUMENT,
+                       "kernel %s/%s: unknown arch '%s'; archs are cpu, smxx, sm90, and for a "
+                       "vendor's library cublaslt, cudnn, nccl",
                        kernel->operation, kernel->variant, kernel->arch);
     size_t length = strlen(kernel->arch);
     if (strncmp(kernel->variant, kernel->arch, length) != 0 || kernel->variant[length] != '_')
@@ -111,6 +131,28 @@ enum tl_status tl_kernel_find(const char *operation, const char *variant,
                    count ? list : "none", did_you_mean(variant, names, count, hint, sizeof hint));
 }
 
+const char *tl_kernel_describe(const struct tl_kernel *kernel, const int64_t *dim, char *text,
+                               size_t size)
+{
+    const struct tl_operation *operation = NULL;
+    for (int i = 0; i < num_operations && !operation; i++)
+        if (strcmp(operations[i]->name, kernel->operation) == 0)
+            operation = operations[i];
+    size_t used = (size_t)snprintf(text, size, "%s/%s", kernel->operation, kernel->variant);
+    const char *dims = operation ? operation->dims : "";
+    const char *separator = " (";
+    for (int i = 0; *dims && used < size; i++, separator = ", ") {
+        size_t length = strcspn(dims, " ");
+        used += (size_t)snprintf(text + used, size - used, "%s%.*s %lld", separator, (int)length,
+                                 dims, (long long)dim[i]);
+        dims += length;
+        dims += strspn(dims, " ");
+    }
+    if (operation && used < size)
+        snprintf(text + used, size - used, ")");
+    return text;
+}
+
 int tl_kernel_tunable(const struct tl_kernel *kernel, const char *name)
 {
     for (int i = 0; i < TL_MAX_TUNABLES && kernel->tunables[i].name; i++)
@@ -130,13 +172,19 @@ enum tl_status tl_kernel_usable(const struct tl_kernel *kernel, const struct tl_
     if (device->arch == 0)
         return TL_FAIL(TL_ERR_ILLEGAL, "%s/%s needs an NVIDIA GPU; %s is none", kernel->operation,
                        kernel->variant, device->name);
-    /* "sm90" kernels use instructions of sm_90a, which no other architecture has. */
-    if (strncmp(kernel->arch, "sm", 2) == 0 && kernel->arch[2] != 'x' &&
-        atoi(kernel->arch + 2) != device->arch)
-        return TL_FAIL(TL_ERR_ILLEGAL, "%s/%s is built for sm_%sa only; %s (%s) is sm_%d",
-                       kernel->operation, kernel->variant, kernel->arch + 2, device->name,
-                       device->model, device->arch);
-    return TL_OK;
+    if (is_library(kernel->arch) || device->arch == BUILT_ARCH)
+        return TL_OK;
+    if (strcmp(kernel->arch, "smxx") == 0)
+        return TL_FAIL(TL_ERR_ILLEGAL,
+                       "%s/%s could run on any NVIDIA GPU, but this build holds machine code for "
+                       "sm_%da only; %s (%s) is sm_%d; use --device cpu",
+                       kernel->operation, kernel->variant, BUILT_ARCH, device->name, device->model,
+                       device->arch);
+    return TL_FAIL(TL_ERR_ILLEGAL,
+                   "%s/%s uses instructions of sm_%sa, which no other GPU has; %s (%s) is sm_%d; "
+                   "use --device cpu",
+                   kernel->operation, kernel->variant, kernel->arch + 2, device->name,
+                   device->model, device->arch);
 }
 
 enum tl_status tl_plan_init(struct tl_plan *plan, const struct tl_kernel *kernel,
@@ -195,5 +243,10 @@ size_t tl_plan_workspace(const struct tl_plan *plan)
 enum tl_status tl_plan_launch(const struct tl_plan *plan, const struct tl_args *args,
                               struct tl_stream *stream)
 {
-    return plan->kernel->launch(plan, args, stream ? stream : plan->device->default_stream);
+    struct tl_device *device = plan->device;
+    device->last_kernel = plan->kernel;
+    memcpy(device->last_dim, plan->problem.dim, sizeof plan->problem.dim);
+    if (device->api->use)
+        TL_TRY(device->api->use(device));
+    return plan->kernel->launch(plan, args, stream ? stream : device->default_stream);
 }

@@ -25,6 +25,8 @@ int luaopen_tilelab_core(lua_State *L);
 /* Each adds its noun's functions to the module table on top of the stack. */
 void tlua_error_open(lua_State *L);
 void tlua_device_open(lua_State *L);
+void tlua_probe_open(lua_State *L); /* after tlua_device_open: it adds methods */
+void tlua_graph_open(lua_State *L); /* likewise */
 void tlua_tensor_open(lua_State *L);
 void tlua_fill_open(lua_State *L); /* after tlua_tensor_open: it adds methods */
 void tlua_kernel_open(lua_State *L);
@@ -34,6 +36,10 @@ void tlua_random_open(lua_State *L);
 void tlua_record_open(lua_State *L);
 void tlua_system_open(lua_State *L);
 void tlua_interrupt_open(lua_State *L);
+void tlua_metrics_open(lua_State *L);
+void tlua_profiler_open(lua_State *L);
+void tlua_activity_open(lua_State *L);
+void tlua_nvtx_open(lua_State *L);
 
 /* --- errors (error.c) --- */
 
@@ -72,12 +78,26 @@ void tlua_interrupt_check(lua_State *L);
 
 void tlua_device_push(lua_State *L, struct tl_device *device);
 
+#define TLUA_DEVICE "tilelab.device"
+
+/* A device userdata; raises for anything else. */
+struct tl_device *tlua_device_check(lua_State *L, int index);
+
 /* A device userdata, or a name that is opened. Returns NULL with *status set where the machine has
  * no such device; raises for anything else. */
 struct tl_device *tlua_device_get(lua_State *L, int index, enum tl_status *status);
 
 /* The stream at `index`, of `device`; absent or nil is NULL, the default stream. */
 struct tl_stream *tlua_stream_opt(lua_State *L, int index, const struct tl_device *device);
+
+/* --- graphs (graph.c) --- */
+
+/* While a graph of the tensor's device is captured, lets it hold the tensor's memory. Call it for
+ * every tensor that captured work reads or writes; otherwise it does nothing, fast. */
+void tlua_graph_keep(lua_State *L, const struct tl_tensor *tensor);
+
+/* Whether one is captured on this device. */
+bool tlua_graph_captures(const struct tl_device *device);
 
 /* --- tensors (tensor.c) --- */
 
@@ -113,12 +133,19 @@ void tlua_keys_check(lua_State *L, int index, const char *what, const char *cons
 double tlua_field_number(lua_State *L, int index, const char *name, double fallback);
 lua_Integer tlua_field_integer(lua_State *L, int index, const char *name, lua_Integer fallback);
 
+/* The strings of the list at `index` (metrics.c), in a userdata that is pushed; raises, naming
+ * `what`, for another type. */
+const char **tlua_strings_check(lua_State *L, int index, const char *what, int *count);
+
 /* --- metatables --- */
 
 /* Makes the metatable `name` from `meta`; `methods` go into its __index. Where `fields` is given,
  * __index is that function with the table of methods as its first upvalue. */
 void tlua_metatable(lua_State *L, const char *name, const luaL_Reg *meta, const luaL_Reg *methods,
                     lua_CFunction fields);
+
+/* Adds methods to the metatable `name`, which tlua_metatable made. */
+void tlua_metatable_extend(lua_State *L, const char *name, const luaL_Reg *methods);
 
 /* Ends such a `fields` function: the method named at index 2, or an error naming the nearest of
  * the methods and `names` (ends with NULL). */

@@ -7,6 +7,7 @@
  *   device:synchronize()           waits for the default stream
  *   stream:synchronize()           stream.device
  *   event:record([stream])         start:elapsed_us(stop) -> microseconds; waits for both
+ * More methods of devices are in probe.c and graph.c.
  *
  * Devices live until the process ends, so a stream or an event may be collected after anything
  * else. One userdata stands for a device, so that devices compare with ==.
@@ -15,7 +16,6 @@
 
 #include <string.h>
 
-#define DEVICE_TYPE "tilelab.device"
 #define STREAM_TYPE "tilelab.stream"
 #define EVENT_TYPE "tilelab.event"
 
@@ -45,16 +45,16 @@ void tlua_device_push(lua_State *L, struct tl_device *device)
         lua_pop(L, 1);
         struct device_box *box = lua_newuserdatauv(L, sizeof *box, 0);
         box->device = device;
-        luaL_setmetatable(L, DEVICE_TYPE);
+        luaL_setmetatable(L, TLUA_DEVICE);
         lua_pushvalue(L, -1);
         lua_rawsetp(L, -3, device);
     }
     lua_remove(L, -2);
 }
 
-static struct tl_device *check_device(lua_State *L, int index)
+struct tl_device *tlua_device_check(lua_State *L, int index)
 {
-    struct device_box *box = luaL_checkudata(L, index, DEVICE_TYPE);
+    struct device_box *box = luaL_checkudata(L, index, TLUA_DEVICE);
     return box->device;
 }
 
@@ -62,7 +62,7 @@ struct tl_device *tlua_device_get(lua_State *L, int index, enum tl_status *statu
 {
     *status = TL_OK;
     if (lua_type(L, index) != LUA_TSTRING)
-        return check_device(L, index);
+        return tlua_device_check(L, index);
     struct tl_device *device = NULL;
     *status = tl_device_open(lua_tostring(L, index), &device);
     return *status == TL_OK ? device : NULL;
@@ -122,7 +122,7 @@ static int device_list(lua_State *L)
 
 static int device_stream(lua_State *L)
 {
-    struct tl_device *device = check_device(L, 1);
+    struct tl_device *device = tlua_device_check(L, 1);
     struct stream_box *box = lua_newuserdatauv(L, sizeof *box, 0);
     memset(box, 0, sizeof *box);
     luaL_setmetatable(L, STREAM_TYPE);
@@ -133,7 +133,7 @@ static int device_stream(lua_State *L)
 
 static int device_event(lua_State *L)
 {
-    struct tl_device *device = check_device(L, 1);
+    struct tl_device *device = tlua_device_check(L, 1);
     struct event_box *box = lua_newuserdatauv(L, sizeof *box, 0);
     memset(box, 0, sizeof *box);
     luaL_setmetatable(L, EVENT_TYPE);
@@ -144,7 +144,7 @@ static int device_event(lua_State *L)
 
 static int device_synchronize(lua_State *L)
 {
-    struct tl_device *device = check_device(L, 1);
+    struct tl_device *device = tlua_device_check(L, 1);
     enum tl_status status = device->api->stream_sync(device->default_stream);
     return status == TL_OK ? 0 : tlua_raise(L, status);
 }
@@ -153,7 +153,7 @@ static int device_fields(lua_State *L)
 {
     static const char *const names[] = {"name", "model", "arch", "memory_bytes", "multiprocessors",
                                         NULL};
-    const struct tl_device *device = check_device(L, 1);
+    const struct tl_device *device = tlua_device_check(L, 1);
     const char *name = lua_tostring(L, 2);
     if (name && strcmp(name, "name") == 0)
         lua_pushstring(L, device->name);
@@ -172,7 +172,7 @@ static int device_fields(lua_State *L)
 
 static int device_tostring(lua_State *L)
 {
-    lua_pushfstring(L, "device %s", check_device(L, 1)->name);
+    lua_pushfstring(L, "device %s", tlua_device_check(L, 1)->name);
     return 1;
 }
 
@@ -288,7 +288,7 @@ void tlua_device_open(lua_State *L)
 {
     lua_newtable(L);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &devices_key);
-    tlua_metatable(L, DEVICE_TYPE, device_meta, device_methods, device_fields);
+    tlua_metatable(L, TLUA_DEVICE, device_meta, device_methods, device_fields);
     tlua_metatable(L, STREAM_TYPE, stream_meta, stream_methods, stream_fields);
     tlua_metatable(L, EVENT_TYPE, event_meta, event_methods, NULL);
     luaL_setfuncs(L, functions, 0);

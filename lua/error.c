@@ -14,6 +14,24 @@
 #define ERROR_TYPE "tilelab.error"
 enum { MAX_NAMES = 64 };
 
+static int error_tostring(lua_State *L)
+{
+    lua_getfield(L, 1, "message");
+    return 1;
+}
+
+static const luaL_Reg error_meta[] = {
+    {"__tostring", error_tostring},
+    {NULL, NULL},
+};
+
+/* Made when first needed: Ctrl-C raises in scripts, too, that never load the module. */
+static void push_metatable(lua_State *L)
+{
+    if (luaL_newmetatable(L, ERROR_TYPE))
+        luaL_setfuncs(L, error_meta, 0);
+}
+
 void tlua_error_push(lua_State *L, const char *kind, const char *message, const char *code)
 {
     lua_createtable(L, 0, 3);
@@ -23,7 +41,8 @@ void tlua_error_push(lua_State *L, const char *kind, const char *message, const 
     lua_setfield(L, -2, "message");
     lua_pushstring(L, code);
     lua_setfield(L, -2, "code");
-    luaL_setmetatable(L, ERROR_TYPE);
+    push_metatable(L);
+    lua_setmetatable(L, -2);
 }
 
 const char *tlua_error_kind(lua_State *L, int index)
@@ -134,6 +153,17 @@ void tlua_metatable(lua_State *L, const char *name, const luaL_Reg *meta, const 
     lua_pop(L, 1);
 }
 
+void tlua_metatable_extend(lua_State *L, const char *name, const luaL_Reg *methods)
+{
+    luaL_getmetatable(L, name);
+    if (lua_getfield(L, -1, "__index") == LUA_TFUNCTION) {
+        lua_getupvalue(L, -1, 1); /* the table of methods */
+        lua_remove(L, -2);
+    }
+    luaL_setfuncs(L, methods, 0);
+    lua_pop(L, 2);
+}
+
 int tlua_method(lua_State *L, const char *what, const char *const *names)
 {
     lua_settop(L, 2);
@@ -167,27 +197,15 @@ static int error_kind(lua_State *L)
     return 1;
 }
 
-static int error_tostring(lua_State *L)
-{
-    lua_getfield(L, 1, "message");
-    return 1;
-}
-
 static const luaL_Reg functions[] = {
     {"error_new", error_new},
     {"error_kind", error_kind},
     {NULL, NULL},
 };
 
-static const luaL_Reg error_meta[] = {
-    {"__tostring", error_tostring},
-    {NULL, NULL},
-};
-
 void tlua_error_open(lua_State *L)
 {
-    luaL_newmetatable(L, ERROR_TYPE);
-    luaL_setfuncs(L, error_meta, 0);
+    push_metatable(L);
     lua_pop(L, 1);
     luaL_setfuncs(L, functions, 0);
 }

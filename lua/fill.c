@@ -277,12 +277,16 @@ static int finish(lua_State *L, enum tl_status status)
 static int tensor_fill(lua_State *L)
 {
     struct tl_tensor *tensor = tlua_tensor_check(L, 1);
-    return finish(L, tl_tensor_fill(tensor, tlua_fill_check(L, 2, tensor->dtype)));
+    double value = tlua_fill_check(L, 2, tensor->dtype);
+    tlua_graph_keep(L, tensor);
+    return finish(L, tl_tensor_fill(tensor, value));
 }
 
 static int tensor_poison(lua_State *L)
 {
-    return finish(L, tl_tensor_poison(tlua_tensor_check(L, 1)));
+    struct tl_tensor *tensor = tlua_tensor_check(L, 1);
+    tlua_graph_keep(L, tensor);
+    return finish(L, tl_tensor_poison(tensor));
 }
 
 static int fill_random(lua_State *L, enum tl_distribution distribution, const char *const *names,
@@ -344,10 +348,6 @@ static const luaL_Reg methods[] = {
 
 void tlua_fill_open(lua_State *L)
 {
-    luaL_getmetatable(L, TLUA_TENSOR);
-    lua_getfield(L, -1, "__index");
-    lua_getupvalue(L, -1, 1); /* the table of methods */
-    luaL_setfuncs(L, methods, 0);
-    lua_pop(L, 3);
+    tlua_metatable_extend(L, TLUA_TENSOR, methods);
     luaL_setfuncs(L, functions, 0);
 }

@@ -20,6 +20,8 @@ __attribute__((visibility("default"))) int luaopen_tilelab_core(lua_State *L)
     luaL_newlib(L, nothing); /* checks that interpreter and headers are of one version */
     tlua_error_open(L);
     tlua_device_open(L);
+    tlua_probe_open(L);
+    tlua_graph_open(L);
     tlua_tensor_open(L);
     tlua_fill_open(L);
     tlua_kernel_open(L);
@@ -29,5 +31,9 @@ __attribute__((visibility("default"))) int luaopen_tilelab_core(lua_State *L)
     tlua_record_open(L);
     tlua_system_open(L);
     tlua_interrupt_open(L);
+    tlua_metrics_open(L);
+    tlua_profiler_open(L);
+    tlua_activity_open(L);
+    tlua_nvtx_open(L);
     return 1;
 }

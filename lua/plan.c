@@ -240,11 +240,23 @@ static int plan_legal(lua_State *L)
     return 2;
 }
 
+/* For the graph that is being captured. */
+static void keep_tensors(lua_State *L, const struct plan_box *box)
+{
+    for (int i = 0; i < TL_MAX_ARGS; i++)
+        if (box->args.tensor[i].rank > 0)
+            tlua_graph_keep(L, &box->args.tensor[i]);
+    if (box->workspace.rank > 0)
+        tlua_graph_keep(L, &box->workspace);
+}
+
 static int plan_launch(lua_State *L)
 {
     const struct plan_box *box = check(L);
     struct tl_stream *stream = tlua_stream_opt(L, 2, box->plan.device);
     tlua_interrupt_check(L);
+    if (tlua_graph_captures(box->plan.device))
+        keep_tensors(L, box);
     enum tl_status status = tl_plan_launch(&box->plan, &box->args, stream);
     return status == TL_OK ? 0 : tlua_raise(L, status);
 }

@@ -12,7 +12,8 @@
  *   lab.pid()
  *   lab.hash(text) lab.hash_file(path) -> SHA-256 | nil, message, code
  *   lab.nearest(name, names) -> name | nil
- *   core.build() -> {version, commit, dirty, compiler, cuda, kernels = {folder = hash}}
+ *   core.build() -> {version, commit, dirty, compiler, cuda, kernels = {folder = hash},
+ *       cublaslt = version and path, "" before its first use}
  *   core.host() -> {name, cpu, system, cores, memory_bytes}
  *
  * Codes of files are "io".
@@ -35,6 +36,7 @@
 #include "core/hash.h"
 #include "core/names.h"
 #include "core/provenance.h"
+#include "kernels/device/cublaslt.h"
 
 static int refused_by_system(lua_State *L, const char *path)
 {
@@ -279,6 +281,11 @@ static int build(lua_State *L)
     for (int i = 0; (folder = tl_kernel_hash_folder_at(i)) != NULL; i++)
         set_string(L, folder, tl_kernel_hash(folder));
     lua_setfield(L, -2, "kernels");
+#if TL_CUDA
+    set_string(L, "cublaslt", tl_cublaslt_version());
+#else
+    set_string(L, "cublaslt", "");
+#endif
     return 1;
 }
 

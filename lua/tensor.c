@@ -198,7 +198,10 @@ static int tensor_clone(lua_State *L)
 static int tensor_copy(lua_State *L)
 {
     struct tl_tensor *tensor = tlua_tensor_check(L, 1);
-    enum tl_status status = tl_tensor_copy(tensor, tlua_tensor_check(L, 2), NULL);
+    const struct tl_tensor *source = tlua_tensor_check(L, 2);
+    tlua_graph_keep(L, tensor);
+    tlua_graph_keep(L, source);
+    enum tl_status status = tl_tensor_copy(tensor, source, NULL);
     if (status != TL_OK)
         return tlua_raise(L, status);
     lua_settop(L, 1);

@@ -29,6 +29,7 @@ for _, name in ipairs {
   "time_us", "sleep", "interrupted",
   "mkdir", "stat", "list", "realpath", "lock", "is_tty", "terminal_width", "pid",
   "hash", "hash_file", "nearest",
+  "occupancy",
 } do
   lab[name] = assert(core[name], name)
 end
@@ -44,8 +45,17 @@ lab.progress = require("tilelab.progress").progress
 lab.provenance = require("tilelab.provenance").text
 lab.record = require "tilelab.record"
 
+local nvtx = require "tilelab.nvtx"
+lab.nvtx, lab.nvtx_call, lab.nvtx_phases = nvtx.open, nvtx.call, nvtx.phases
+
+local profile = require "tilelab.profile"
+lab.counters = core.counters
+lab.profile, lab.profile_kernels = profile.profile, profile.kernels
+lab.profile_passes, lab.profile_close = profile.passes, profile.close
+lab.kernel_records = profile.kernel_records
+
 -- Loaded when first named: what only some scripts need.
-local on_demand = { figure = "tilelab.figure", model = "tilelab.model",
+local on_demand = { figure = "tilelab.figure", metrics = "tilelab.metrics", model = "tilelab.model",
   recorded = "tilelab.recorded", draw = "tilelab.draw" }
 
 local function known_names()

@@ -107,6 +107,9 @@ capture "$tilelab" "$tmp/spin.lua"
 is "$code" 130 "Ctrl-C exits with 130"
 is "$out" closed "after the close handlers"
 is "$err" "tilelab: interrupted" "with one line"
+capture "$tilelab" -e 'os.execute("(sleep 0.2; kill -INT $PPID) &") while true do end'
+is "$code" 130 "Ctrl-C exits with 130 where tilelab was never loaded"
+is "$err" "tilelab: interrupted" "with the same line"
 
 if [ "${TILELAB_BUILD:-build}" = build ] && command -v readelf >/dev/null; then
     needed=$(readelf -d "$tilelab" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |

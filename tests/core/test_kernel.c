@@ -100,6 +100,8 @@ static const struct tl_kernel any_gpu = {
     .operation = "toy_gemm", .variant = "smxx_wide", .arch = "smxx", .launch = fill_d};
 static const struct tl_kernel hopper = {
     .operation = "toy_gemm", .variant = "sm90_tma", .arch = "sm90", .launch = fill_d};
+static const struct tl_kernel vendor = {
+    .operation = "toy_gemm", .variant = "cublaslt_dense", .arch = "cublaslt", .launch = fill_d};
 static const struct tl_kernel norm = {
     .operation = "norm", .variant = "cpu_plain", .arch = "cpu", .launch = fill_d};
 
@@ -124,12 +126,13 @@ static void bad_rows_are_named(void **state)
     } bad[] = {{"toy_gemm", "sm90_plain", "cpu"}, {"toy_gemm", "plain", "cpu"},
                {"toy_gemm", "cpuplain", "cpu"},   {"toy_gemm", "cpu_plain2", "sm90"},
                {"toy_gemm", "tpu_plain", "tpu"},  {"toy_gemm", "cpu_plain", "cpu"},
-               {"no_gemm", "cpu_new", "cpu"}};
+               {"toy_gemm", "dense", "cublaslt"}, {"toy_gemm", "cublas_dense", "cublas"},
+               {"toy_gemm", "cublaslt", "cublaslt"}, {"no_gemm", "cpu_new", "cpu"}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         row.operation = bad[i].operation;
         row.variant = bad[i].variant;
         row.arch = bad[i].arch;
-        const char *culprit = i == 6 ? bad[i].operation : bad[i].variant;
+        const char *culprit = i == 9 ? bad[i].operation : bad[i].variant;
         assert_fails(TL_ERR_ARGUMENT, culprit, tl_registry_set(operations, 2, table, 2));
     }
     row = norm; /* the same variant of another operation is no twin */
@@ -369,12 +372,45 @@ static void kernels_run_on_their_arch(void **state)
     assert_ok(tl_kernel_usable(&plain, cpu));
     assert_fails(TL_ERR_ILLEGAL, "cpu_plain", tl_kernel_usable(&plain, fake));
     assert_ok(tl_kernel_usable(&any_gpu, fake));
-    assert_ok(tl_kernel_usable(&any_gpu, &ampere));
+    assert_fails(TL_ERR_ILLEGAL, "smxx_wide", tl_kernel_usable(&any_gpu, &ampere));
+    assert_message("sm_90a only");
+    assert_message("--device cpu");
     assert_fails(TL_ERR_ILLEGAL, "smxx_wide", tl_kernel_usable(&any_gpu, cpu));
     assert_ok(tl_kernel_usable(&hopper, fake));
     assert_fails(TL_ERR_ILLEGAL, "sm90_tma", tl_kernel_usable(&hopper, &ampere));
     assert_message("80");
     assert_fails(TL_ERR_ILLEGAL, "sm90_tma", tl_kernel_usable(&hopper, cpu));
+}
+
+static void a_kernel_with_its_problem(void **state)
+{
+    (void)state;
+    const int64_t dim[TL_MAX_DIMS] = {8, 16, 32, 3};
+    struct tl_kernel stray = plain;
+    char text[64];
+    stray.operation = "stray";
+    assert_string_equal(tl_kernel_describe(&plain, dim, text, sizeof text),
+                        "toy_gemm/cpu_plain (m 8, n 16, k 32, num_groups 3)");
+    assert_string_equal(tl_kernel_describe(&norm, dim, text, sizeof text),
+                        "norm/cpu_plain (tokens 8)");
+    assert_string_equal(tl_kernel_describe(&stray, dim, text, sizeof text), "stray/cpu_plain");
+    assert_string_equal(tl_kernel_describe(&plain, dim, text, 12), "toy_gemm/cp");
+}
+
+/* A vendor's library brings code for every GPU. */
+static void vendors_run_on_any_gpu(void **state)
+{
+    (void)state;
+    const struct tl_kernel *table[] = {&plain, &vendor};
+    struct tl_device *fake = fake_device();
+    struct tl_device ampere = *fake;
+    ampere.arch = 80;
+    assert_ok(tl_registry_set(operations, 2, table, 2));
+    assert_ok(tl_kernel_usable(&vendor, fake));
+    assert_ok(tl_kernel_usable(&vendor, &ampere));
+    assert_fails(TL_ERR_ILLEGAL, "cublaslt_dense", tl_kernel_usable(&vendor, cpu_device()));
+    assert_message("NVIDIA GPU");
+    assert_ok(tl_registry_set(operations, 2, kernels, 5));
 }
 
 static void plans_keep_defaults_or_choose(void **state)
@@ -478,6 +514,8 @@ int main(void)
         cmocka_unit_test(wrong_arguments_are_named),
         cmocka_unit_test(wrong_parameters_are_named),
         cmocka_unit_test(kernels_run_on_their_arch),
+        cmocka_unit_test(a_kernel_with_its_problem),
+        cmocka_unit_test(vendors_run_on_any_gpu),
         cmocka_unit_test(plans_keep_defaults_or_choose),
         cmocka_unit_test(illegal_plans_say_why),
         cmocka_unit_test(tunables_take_their_choices),

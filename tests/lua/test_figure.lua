@@ -362,6 +362,8 @@ refused({gnuplot = fake}, 'did not draw .*words%.pdf: "x%.gp" line 12: undefined
 with_fake("exit 0")
 refused({gnuplot = fake}, "did not draw .*words%.pdf: it said nothing",
   "gnuplot draws nothing and exits 0")
+with_fake("printf '%%PDF-1.5 half of it' > '" .. out .. "/words.pdf'")
+refused({gnuplot = fake}, "did not draw .*words%.pdf: the file is cut off", "a disk that is full")
 
 -- Axes.
 

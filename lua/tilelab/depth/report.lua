@@ -62,7 +62,7 @@ function report.write(settings, preset)
     caption = caption(settings, provenance) })) do
     local files, message = lab.figure.draw(spec)
     if not files then lab.usage_error("%s", message) end
-    print("figure   " .. (files.pdf or files.gp))
+    print("figure   " .. (files.pdf or files.gp):gsub("^%./", ""))
     notes[#notes + 1] = files.note
   end
   if notes[1] then print(notes[1]) end

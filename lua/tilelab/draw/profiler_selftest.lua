@@ -1,6 +1,6 @@
 -- profiler_selftest.tsv: counters on kernels with known answers, a row a counter of a case.
 --
---   case      what ran; a number at the end is its parameter: shared_conflict_8, stride_16
+--   case      what ran; cases that differ in their numbers only ("loads, stride 8 words") are a family
 --   metric    short label or NVIDIA's name of the counter
 --   expected  what it must read, computed from the launch alone
 --   measured  what it read
@@ -15,13 +15,27 @@ local selftest = {
   },
 }
 
--- One row of the figure for a counter and the cases that differ in their parameter only.
+local function family_of(case) return (case:gsub("%d+", "n")) end
+
+-- Families of several cases, by name.
+local function families(data)
+  local first, several = {}, {}
+  for _, row in ipairs(data.rows) do
+    local family = family_of(row.case)
+    first[family] = first[family] or row.case
+    several[family] = several[family] or first[family] ~= row.case
+  end
+  return several
+end
+
+-- One row of the figure for a counter of a family, a dot a case.
 function selftest.draw(data, options)
-  local points, values = {}, {}
+  local points, values, several = {}, {}, families(data)
   for i, row in ipairs(data.rows) do
     values[i] = data:number(row, "ratio")
-    local family = row.case:gsub("[_=]?%d+$", "")
-    points[i] = { x = ("%s: %s"):format(family, row.metric), y = values[i] }
+    local family = family_of(row.case)
+    points[i] = { x = ("%s: %s"):format(several[family] and family or row.case, row.metric),
+      y = values[i] }
   end
   return draw.figures(data, options, { {
     name = "profiler_selftest", kind = "dots", preset = "acm-full", xlabel = "Case and counter",

@@ -164,7 +164,21 @@ local function build(options)
   return setmetatable(b, Model)
 end
 
+-- Launches of one phase that follow each other share a range.
+local function run_in_ranges(list)
+  local i = 1
+  while i <= #list do
+    local phase = list[i].phase
+    local range <close> = lab.nvtx(phase)
+    repeat
+      list[i].plan:launch()
+      i = i + 1
+    until i > #list or list[i].phase ~= phase
+  end
+end
+
 local function run(list)
+  if lab.nvtx_phases() then return run_in_ranges(list) end
   for i = 1, #list do list[i].plan:launch() end
 end
 

@@ -1,0 +1,184 @@
+-- Counters of what a function launches, and records of its kernels.
+--
+--   lab.profile{device = "cuda", groups = {"PAPER"}, metrics = {...}, run = function() ... end,
+--       flush = true, max_passes = 0, optional = false, quiet = false} -> {metric = value}
+--       | nil, message, code where the machine refuses counters
+--     The function runs once a pass and must launch the same each time. `flush`: true empties the
+--     L2 cache before every pass, false leaves it, a function is called instead. A ratio without a
+--     denominator is absent. With `optional`, a refusal is told once on standard error, and every
+--     value is "-", so that timing goes on. More than one pass is announced, with the time it will
+--     take, unless `quiet`.
+--   lab.profile_kernels{the same without flush, max_kernels = 256} -> list of {name, record, values},
+--       one for each kernel in launch order; the function runs twice, and CUPTI replays each kernel
+--   lab.profile_passes{device =, groups =, metrics =} -> how often `run` will run
+--   lab.profile_close()            ends the session that is kept for the next call
+--   lab.counters(device) -> the chip's name | nil, message, code
+--   lab.kernel_records(fn[, device = "cuda"]) -> list as of core.recording, each with `occupancy` and
+--       its `blocks`; durations are of the kernel alone | nil, message, code
+--
+-- A session stays open between calls for the same device and metrics, which makes the next call
+-- cheap. It may slow launches down: lab.profile_close() before anything is timed. Values are
+-- counters: the time of the same work is measured elsewhere, without them.
+
+local core = require "tilelab_core"
+local fields = require "tilelab.fields"
+local metrics = require "tilelab.metrics"
+local progress = require "tilelab.progress"
+
+local profile = {}
+
+local kept      -- the open session: {key, session}
+local told = {} -- refusals that were printed
+
+local function say(format, ...)
+  progress.break_line()
+  io.stderr:write(format:format(...), "\n")
+end
+
+-- --- sessions ---------------------------------------------------------------------------------
+
+function profile.close()
+  if kept then kept.session:close() end
+  kept = nil
+end
+
+local function device_name(device) return type(device) == "string" and device or device.name end
+
+-- The session for these metrics: the kept one, or a new one in its place.
+local function session_for(device, names, kernels, max_passes)
+  local key = table.concat({ device_name(device), kernels, table.concat(names, " ") }, "\n")
+  if kept and kept.key == key and kept.session.passes > 0 then
+    if max_passes == 0 or kept.session.passes <= max_passes then return kept.session end
+  end
+  if core.profiling() then
+    error("profiling inside a profiled region: each pass of the outer one would repeat all passes of "
+      .. "the inner one", 0)
+  end
+  profile.close()
+  local session, message, code = core.profiler { device = device, metrics = names, kernels = kernels,
+    max_passes = max_passes }
+  if not session then return nil, message, code end
+  kept = { key = key, session = session }
+  return session
+end
+
+-- --- options ----------------------------------------------------------------------------------
+
+local common = { "device", "groups", "metrics", "run", "max_passes", "optional", "quiet" }
+
+local function names_with(extra)
+  local names = table.move(common, 1, #common, 1, {})
+  names[#names + 1] = extra
+  return names
+end
+
+local region_fields, kernel_fields = names_with "flush", names_with "max_kernels"
+
+local function read(what, spec, names)
+  fields.check(what, spec, names, 3)
+  if type(spec.run) ~= "function" then error(("%s takes run = a function"):format(what), 3) end
+  local wanted = metrics.collect(spec)
+  if #wanted == 0 then error(("%s takes groups or metrics"):format(what), 3) end
+  return wanted
+end
+
+-- Passes on a refusal, or tells it once and gives "-" for every metric.
+local function refused(spec, wanted, message, code)
+  if not spec.optional then return nil, message, code end
+  if not told[message] then say("no counters: %s", message) end
+  told[message] = true
+  local values = {}
+  for _, name in ipairs(wanted) do values[name] = "-" end
+  return values
+end
+
+local function synchronize(device)
+  if type(device) == "string" then device = assert(core.device(device)) end
+  device:synchronize()
+end
+
+-- Says how long a run of several passes will take, by one run without counters.
+local function announce(spec, device, passes, what)
+  if passes == 1 or spec.quiet then return end
+  synchronize(device)
+  local start = core.time_us()
+  spec.run()
+  synchronize(device)
+  local seconds = (core.time_us() - start) * 1e-6 * passes
+  say("counting takes %d passes of the %s, %s", passes, what,
+    seconds < 1 and "below a second by its own time" or ("about %.0f s by its own time"):format(seconds))
+end
+
+-- --- regions ----------------------------------------------------------------------------------
+
+function profile.profile(spec)
+  local wanted = read("lab.profile", spec, region_fields)
+  local device = spec.device or "cuda"
+  local same = kept
+  local session, message, code = session_for(device, wanted, 0, spec.max_passes or 0)
+  if not session then return refused(spec, wanted, message, code) end
+  if kept ~= same then announce(spec, device, session.passes, "region") end
+  local flush = spec.flush
+  if flush == nil then flush = true end
+  return session:run(spec.run, flush)[1]
+end
+
+function profile.passes(spec)
+  fields.check("lab.profile_passes", spec, { "device", "groups", "metrics" }, 2)
+  local chip, message, code = core.counters(spec.device or "cuda")
+  if not chip then return nil, message, code end
+  return core.metric_passes(chip, metrics.collect(spec))
+end
+
+-- --- kernels ----------------------------------------------------------------------------------
+
+local function occupancy_of(record, device)
+  local function volume(size) return size[1] * size[2] * size[3] end
+  return core.occupancy { arch = device.arch, multiprocessors = device.multiprocessors,
+    blocks = volume(record.grid), threads = volume(record.block), registers = record.registers,
+    shared_bytes = record.static_shared_bytes + record.dynamic_shared_bytes,
+    cluster = volume(record.cluster), max_active_clusters = record.max_active_clusters }
+end
+
+function profile.kernel_records(fn, device)
+  if type(fn) ~= "function" then error("lab.kernel_records takes a function", 2) end
+  local opened, message, code = core.device(device and device_name(device) or "cuda")
+  if not opened then return nil, message, code end
+  local recording <close>, reason, reason_code = core.recording(opened)
+  if not recording then return nil, reason, reason_code end
+  fn()
+  local records = recording:finish()
+  for _, record in ipairs(records) do
+    record.blocks = record.grid[1] * record.grid[2] * record.grid[3]
+    record.occupancy = occupancy_of(record, opened)
+  end
+  return records
+end
+
+function profile.kernels(spec)
+  local wanted = read("lab.profile_kernels", spec, kernel_fields)
+  local device = spec.device or "cuda"
+  local most = spec.max_kernels or 256
+  fields.check_integer("max_kernels", most, 1, 2)
+  local session, message, code = session_for(device, wanted, most, spec.max_passes or 0)
+  if not session then
+    local values, reason, reason_code = refused(spec, wanted, message, code)
+    return values and {}, reason, reason_code
+  end
+  -- CUPTI only numbers its ranges; the names are those of the same launches recorded before.
+  local records, reason, reason_code = profile.kernel_records(spec.run, device)
+  if not records then return nil, reason, reason_code end
+  announce(spec, device, session.passes, "kernels")
+  local ranges = session:run(spec.run)
+  if #ranges ~= #records then
+    error(("%d kernels were recorded and %d counted: the function does not launch the same each time")
+      :format(#records, #ranges), 2)
+  end
+  local result = {}
+  for i, record in ipairs(records) do
+    result[i] = { name = record.name, record = record, values = ranges[i] }
+  end
+  return result
+end
+
+return profile
