@@ -84,7 +84,8 @@ t.error(function()
 end, "no kernel folder 'gem'; did you mean 'gemm'", "an unknown kernel folder")
 t.error(function() recorded.open { experiment = "unheard_of", device = "cpu", out = out, kernels = {} } end,
   "'unheard_of' has no drawing module, so give its columns", "an experiment without a schema")
-t.error(function() recorded.open { experiment = "roofline", device = "cpu", kernels = {} } end, "needs out", "no folder")
+t.error(function() recorded.open { experiment = "roofline", device = "cpu", kernels = {} } end, "needs out",
+  "no folder")
 do
   local writer <close> = recorded.open { experiment = "roofline_samples", device = "cpu", out = out,
     kernels = { "gemm" }, columns = { "point", "sample", "time_us" }, record = true }
@@ -107,12 +108,12 @@ local function gsub(pattern, with) return function(text) return (text:gsub(patte
 refused(gsub("# measured: gemm\n", ""), "provenance lacks measured: record it again", "no word of what was measured")
 refused(gsub("# measured: gemm\n", "# measured: gemm moe\n"), "lacks kernel_sha256%.moe", "a hash is missing")
 refused(gsub("# commit: [^\n]*\n", ""), "lacks commit", "no commit")
-refused(gsub("launches\tstatistic", "statistic\tlaunches"), "the columns are 'path statistic .*should be 'path launches",
-  "columns in another order")
+refused(gsub("launches\tstatistic", "statistic\tlaunches"),
+  "the columns are 'path statistic .*should be 'path launches", "columns in another order")
 refused(gsub("c_call\t1\t", "c_call\t1.5\t"), ":%d+: column 'launches' holds '1.5', and should hold integer",
   "half a launch")
-refused(gsub("c_call\t1\tmedian\t[^\t]*", "c_call\t1\tmedian\t-"), "column 'time_us' holds '%-', and should hold number",
-  "no time")
+refused(gsub("c_call\t1\tmedian\t[^\t]*", "c_call\t1\tmedian\t-"),
+  "column 'time_us' holds '%-', and should hold number", "no time")
 refused(gsub("\npath.*", "\npath\tlaunches\tstatistic\ttime_us\ttime_us_lo\ttime_us_hi\tsamples\n"), "it has no rows",
   "no rows")
 refused(function(text) return text:sub(1, -2) end, "cut off", "a cut file")
@@ -143,8 +144,8 @@ for _, item in ipairs(recorded.list()) do
   local files = draw.record(recorded.read(item.path), { folder = folder / "figures" })
   for _, figure in ipairs(files) do
     local caption = t.read(figure.caption)
-    t.ok(caption:find("CPU reference, no performance claim", 1, true) and caption:find("tilelab commit " .. lab.commit:sub(1, 12), 1, true),
-      figure.caption:match("[^/]*$") .. ": device and commit in the caption")
+    t.ok(caption:find("CPU reference, no performance claim", 1, true)
+      and caption:find("tilelab commit " .. lab.commit:sub(1, 12), 1, true), figure.caption:match("[^/]*$") .. ": device and commit in the caption")
   end
   local expected = item.experiment == "roofline" and 2 or item.experiment == "roofline_samples" and 0 or 1
   t.is(#files, expected, ("%s: %d figures"):format(item.experiment, expected))
@@ -187,7 +188,8 @@ t.is(#check(mark .. head .. "| c_call | median | 2.1 | **2.04** |\n| c_call | mi
   "a table that is that of the record")
 problem(mark .. head .. "| c_call | median | 2.1 | 2.05 |\n", "README.md:4: time_us_lo is 2.05 where .*:%d+ has 2.037",
   "a number of a table")
-problem(mark .. head .. "| c_cal | median | 2.1 | 2.05 |\n", ":4: no row of .* has path=c_cal statistic=median", "a row that is none")
+problem(mark .. head .. "| c_cal | median | 2.1 | 2.05 |\n", ":4: no row of .* has path=c_cal statistic=median",
+  "a row that is none")
 problem(mark .. "| statistic | time_us |\n|---|---|\n| median | 2.1 |\n", "more than one row", "too few keys")
 problem(mark .. "| path | time_u |\n|---|---|\n", "no column 'time_u'; did you mean 'time_us'", "a column that is none")
 problem(mark .. "text\n", "no table follows", "no table")

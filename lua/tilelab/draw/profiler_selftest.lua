@@ -17,25 +17,25 @@ local selftest = {
 
 local function family_of(case) return (case:gsub("%d+", "n")) end
 
--- Families of several cases, by name.
-local function families(data)
-  local first, several = {}, {}
+-- Counts how many different values of `column` each family has: { family = count }.
+local function variety(data, column)
+  local seen, count = {}, {}
   for _, row in ipairs(data.rows) do
     local family = family_of(row.case)
-    first[family] = first[family] or row.case
-    several[family] = several[family] or first[family] ~= row.case
+    local key = family .. "\t" .. row[column]
+    if not seen[key] then seen[key], count[family] = true, (count[family] or 0) + 1 end
   end
-  return several
+  return count
 end
 
--- One row of the figure for a counter of a family, a dot a case.
+-- One row of the figure for a family, or for each counter where it has several; a dot a case.
 function selftest.draw(data, options)
-  local points, values, several = {}, {}, families(data)
+  local points, values, cases, metrics = {}, {}, variety(data, "case"), variety(data, "metric")
   for i, row in ipairs(data.rows) do
     values[i] = data:number(row, "ratio")
     local family = family_of(row.case)
-    points[i] = { x = ("%s: %s"):format(several[family] and family or row.case, row.metric),
-      y = values[i] }
+    local name = cases[family] > 1 and family or row.case
+    points[i] = { x = metrics[family] > 1 and ("%s: %s"):format(name, row.metric) or name, y = values[i] }
   end
   return draw.figures(data, options, { {
     name = "profiler_selftest", kind = "dots", preset = "acm-full", xlabel = "Case and counter",
