@@ -8,6 +8,8 @@
 #   make toolkit        installs the CUDA 13.0 compiler into build/toolkit, for machines without one
 #   make SANITIZE=1     ASan and UBSan, into build/sanitize
 #   make check-gpu      the tests that need a GPU; skipped, with the reason, where there is none
+#   make figures        draws every figure again from experiments/recorded, without a GPU
+#   make bench-check    holds the records against tests/targets.tsv
 #   make lint           luacheck and cppcheck, where they are installed
 #   make clean
 #   make help           prints this text
@@ -68,7 +70,7 @@ CUDA_LIBS = $(if $(filter 1,$(CUDA)),$(firstword $(wildcard $(CUDA_HOME)/lib64/l
             $(CUDA_HOME)/lib/libcudart_static.a)) -lrt -ldl -lpthread)
 
 .PHONY: all run check check-c check-lua check-lua-host check-lua-stock check-cli lint clean setup help \
-    check-all check-programs check-gpu toolkit FORCE
+    check-all check-programs check-gpu toolkit figures bench-check FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 $(if $(V),,.SILENT:)
@@ -198,6 +200,15 @@ check-cli: all
 # Where there is a GPU but no Lua to build with, the binary that was brought along runs them.
 check-gpu: $(if $(wildcard /usr/include/lua5.4/lua.h),all)
 	@$(BUILD)/tilelab tests/gpu/run.lua $(ARGS)
+
+# --- records ---------------------------------------------------------------------------------
+
+figures: all
+	$(BUILD)/tilelab figures
+
+# No part of check: it tells what was measured, not whether the code is right.
+bench-check: all
+	$(BUILD)/tilelab bench-check
 
 # Luacheck's 581 would have `not (x <= y)` written so that NaN passes; the three of cppcheck do not
 # see that a loop or a condition has bounded the value.

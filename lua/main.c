@@ -144,8 +144,8 @@ static int run_init(lua_State *L)
     return run_chunk(L, luaL_loadbuffer(L, value, strlen(value), name), 0);
 }
 
-/* Pushes the path of the command that argv[script] names, or returns false where that is a file or no
- * command. Dashes stand for underscores: bench-check is bench_check.lua. */
+/* Pushes the path of the command that `word` names; false where that is a file, or no command.
+ * Dashes stand for underscores: bench-check is bench_check.lua. */
 static bool push_command_path(lua_State *L, const char *root, const char *word)
 {
     struct stat file;
@@ -285,8 +285,8 @@ static void set_arg(lua_State *L, int argc, char **argv, int script)
 }
 
 /* Adds <root>/lua/?.lua to package.path, where root is the nearest folder above the executable that
- * holds lua/tilelab.lua, and leaves root in `path`; without one (a copied binary) the path stays and
- * root is empty. */
+ * holds lua/tilelab.lua, and leaves root in `path`. Without one (a copied binary) package.path stays
+ * as it is, and root is empty. */
 static void set_path(lua_State *L, char path[ROOT_SIZE])
 {
     ssize_t length = readlink("/proc/self/exe", path, ROOT_SIZE - 32);
@@ -354,7 +354,7 @@ static int run(lua_State *L)
     if (command->script && code == 0) {
         const char *name = argv[command->script];
         if (push_command_path(L, root, name))
-            name = lua_tostring(L, -1); /* stays on the stack, and so alive, while the script runs */
+            name = lua_tostring(L, -1); /* alive as long as it is on the stack */
         code = run_script(L, name, argc, argv, command->script);
     }
     else if (nothing && !command->interactive && !on_terminal)

@@ -150,8 +150,8 @@ function compare.files(base, new, settings)
 end
 
 -- Keys of provenance that can explain a difference, by their beginnings.
-local TELLING = { "^device", "^driver", "^clock", "^power", "^mig", "^ecc", "^commit$", "^dirty$",
-  "^compiler$", "^cuda", "^cublas", "^cudnn", "^seed$", "^host$", "^cpu$", "^lua_sha256$" }
+local TELLING = { "^device", "^gpu", "^driver", "^uuid", "^clock", "^power", "^mig", "^ecc", "^commit$",
+  "^dirty$", "^compiler$", "^cuda", "^cublas", "^cudnn", "^seed$", "^host$", "^cpu$", "^lua_sha256$" }
 
 local function telling(key)
   for _, pattern in ipairs(TELLING) do

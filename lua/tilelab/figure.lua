@@ -1,9 +1,9 @@
 -- Figures for papers: data in, files out (PDF, SVG, PNG, script, data, caption, LaTeX table).
 --
 -- figure.draw checks the specification (figure/prepare.lua), works out the layout
--- (figure/layout.lua), writes the files and runs gnuplot once per format. What the caller wrote wrongly raises; what the
--- data or the machine refuse returns nil and a message that names the figure. Without gnuplot the
--- figure is written but not drawn, and the result says so in `note`.
+-- (figure/layout.lua), writes the files and runs gnuplot once per format. What the caller wrote
+-- wrongly raises; what the data or the machine refuse returns nil and a message that names the
+-- figure. Without gnuplot the figure is written but not drawn, and the result says so in `note`.
 --
 --   figure.draw {
 --     kind = "lines", path = "out/time", xlabel = "Depth (layers)", ylabel = "Time (us/token)",

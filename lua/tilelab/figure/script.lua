@@ -131,8 +131,29 @@ local function series_settings(figure, box, emit)
   end
 end
 
--- Where along a roof its label stands farthest from every point, as x and y on the page, with the
--- roof's angle there. Roofs are straight lines, since both axes are logarithmic.
+-- Every point of a figure on the page, and what joins neighbours of a series, in steps.
+local function marks_of(figure, place)
+  local marks = {}
+  for _, series in ipairs(figure.series) do
+    local before_x, before_y
+    for _, point in ipairs(series.points) do
+      if point.y then
+        local x, y = place(point.x, point.y)
+        for step = before_x and 1 or 4, 4 do
+          local share = step / 4
+          marks[#marks + 1] = {(before_x or x) * (1 - share) + x * share,
+            (before_y or y) * (1 - share) + y * share}
+        end
+        before_x, before_y = x, y
+      end
+    end
+  end
+  return marks
+end
+
+-- A roof's label: its text, where its middle stands on the page (along the roof, above or below it,
+-- where it is farthest from every mark), and its angle. Roofs are straight, both axes being
+-- logarithmic.
 local function roof_label(figure, box, roof, plot_width)
   local function place(x, y)
     return box.left + axes.position(box.x, x) * plot_width,
@@ -142,28 +163,24 @@ local function roof_label(figure, box, roof, plot_width)
   local x0, y0 = place(from, from * roof.slope)
   local x1, y1 = place(roof.ridge, figure.peaks[1].y)
   local angle, length = math.atan(y1 - y0, x1 - x0), math.sqrt((x1 - x0) ^ 2 + (y1 - y0) ^ 2)
-  local label = text.shorten(roof.label, length - 12, SIZE)
-  local half = axes.width(label, SIZE) / 2 + 4
-  local best, best_distance = length / 2, -1
-  for step = 0, 10 do
-    local at = half + (length - 2 * half) * step / 10
-    local distance = math.huge
-    for _, series in ipairs(figure.series) do
-      for _, point in ipairs(series.points) do
-        if point.y then
-          local px, py = place(point.x, point.y)
-          local u = (px - x0) * math.cos(angle) + (py - y0) * math.sin(angle) - at
-          local v = (py - y0) * math.cos(angle) - (px - x0) * math.sin(angle) - LINE / 2
-          distance = math.min(distance, math.max(math.abs(u) - half, math.abs(v) - LINE / 2))
-        end
+  local cos, sin = math.cos(angle), math.sin(angle)
+  local label = text.shorten(roof.label, length - 24, SIZE)
+  local half, away, marks = axes.width(label, SIZE) / 2 + 4, LINE / 2 + 1.2, marks_of(figure, place)
+  local best, best_score = {length / 2, away}, -math.huge
+  for step = 0, 40 do
+    local at = half + (length - 12 - 2 * half) * step / 40
+    for _, side in ipairs {away, -away - 1} do
+      local score = 14
+      for _, mark in ipairs(marks) do
+        local u = (mark[1] - x0) * cos + (mark[2] - y0) * sin - at
+        local v = (mark[2] - y0) * cos - (mark[1] - x0) * sin - side
+        score = math.min(score, math.max(math.abs(u) - half, math.abs(v) - LINE / 2))
       end
+      score = score - math.abs(step - 20) * 0.05 - (side < 0 and 2 or 0) -- else above, in the middle
+      if score > best_score then best, best_score = {at, side}, score end
     end
-    distance = math.min(distance, 20) - math.abs(step - 5) * 0.1 -- else in the middle
-    if distance > best_distance then best, best_distance = at, distance end
   end
-  local above = LINE / 2 + 1.2
-  return label, x0 + best * math.cos(angle) - above * math.sin(angle),
-    y0 + best * math.sin(angle) + above * math.cos(angle), math.deg(angle)
+  return label, x0 + best[1] * cos - best[2] * sin, y0 + best[1] * sin + best[2] * cos, math.deg(angle)
 end
 
 -- Roofs with their labels along them and a mark at each ridge; the label of the higher peak stands

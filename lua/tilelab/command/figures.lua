@@ -1,0 +1,35 @@
+-- tilelab figures: draws every figure again from the records, without a GPU.
+-- Exit code: 0, or 2 where a record cannot be trusted or drawn; the others are drawn all the same.
+
+local lab = require "tilelab"
+local core = require "tilelab_core"
+
+lab.main(function()
+  local opt = lab.options {
+    name = "tilelab figures",
+    summary = "Draws the figures of all records, by chip.",
+    { "recorded", "string", lab.recorded.folder, "folder of the records", value = "FOLDER" },
+    { "out", "string", "out/figures", "folder for the figures", value = "FOLDER" },
+    { "preset", "string", nil, "width of the figures; default: each one's own",
+      choices = { "acm-column", "acm-full", "ieee-column", "neurips" } },
+  }
+  local list, failed = lab.recorded.list(opt.recorded), 0
+  if #list == 0 then print("no records in " .. opt.recorded) end
+  for _, item in ipairs(list) do
+    local ok, message = pcall(function()
+      local data = lab.recorded.read(item.path)
+      local stale = lab.recorded.stale(data)
+      if #stale > 0 then
+        print(("stale    %s: %s changed since it was recorded"):format(item.path,
+          "kernels/" .. table.concat(stale, ", kernels/")))
+      end
+      lab.draw.print(lab.draw.record(data, { folder = opt.out .. "/" .. item.chip, preset = opt.preset }))
+    end)
+    if not ok then
+      if core.error_kind(message) ~= "refused" then error(message, 0) end
+      failed = failed + 1
+      io.stderr:write("figures: ", tostring(message), "\n")
+    end
+  end
+  return failed == 0 and 0 or 2
+end)

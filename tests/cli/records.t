@@ -1,0 +1,64 @@
+# tilelab figures and tilelab bench-check, on made-up records.
+. tests/cli/tap.sh
+
+cat >"$tmp/record.lua" <<'END'
+local lab = require "tilelab"
+local made_up = dofile("tests/lua/made_up.lua")
+lab.recorded.folder = arg[1] .. "/records"
+for _, name in ipairs(made_up.experiments()) do made_up.record(name, arg[1] .. "/run") end
+END
+capture "$tilelab" "$tmp/record.lua" "$tmp"
+is "$code" 0 "records are written"
+like "$out" "^recorded $tmp/records/cpu/roofline.tsv\$" "and named"
+capture "$tilelab" "$tmp/record.lua" "$tmp"
+like "$out" 'roofline.tsv, which replaces that of 20.*, kept as .*roofline.before.tsv$' "never replaced in silence"
+
+capture "$tilelab" figures --recorded "$tmp/absent" --out "$tmp/figures"
+is "$code" 0 "no records"
+like "$out" '^no records in' "is said"
+capture "$tilelab" figures --recorded "$tmp/records" --out "$tmp/figures"
+is "$code" 0 "figures are drawn"
+for figure in launch_overhead ncu_agreement profiler_selftest roofline roofline_2; do
+    like "$out" "^figure   $tmp/figures/cpu/$figure\.(pdf|gp)\$" "$figure"
+done
+TILELAB_GNUPLOT=/nonexistent/gnuplot capture "$tilelab" figures --recorded "$tmp/records" --out "$tmp/figures"
+is "$code" 0 "without gnuplot"
+like "$out" 'gnuplot not found' "a note says so"
+
+sed -i 's/^# kernel_sha256.gemm: ./# kernel_sha256.gemm: x/' "$tmp/records/cpu/roofline.tsv"
+capture "$tilelab" figures --recorded "$tmp/records" --out "$tmp/figures"
+is "$code" 0 "a stale record"
+like "$out" '^stale +.*roofline.tsv: kernels/gemm changed since it was recorded$' "is reported, by folder"
+
+capture "$tilelab" bench-check --recorded "$tmp/records" --chip cpu
+is "$code" 0 "the made-up records hold all targets"
+like "$out" '^held +1\.3 +<=2 +- +launch_overhead' "with their values"
+capture "$tilelab" bench-check --recorded "$tmp/records" --chip h200
+is "$code" 1 "records that are missing"
+like "$out" '^not recorded +- +20' "are not recorded"
+like "$out" '^0 of [0-9]+ figures hold on h200$' "and counted"
+
+printf 'study\tfigure\tfloor\taim\treached\tnote\nroofline\tcount where kind=peak\t%s\t-\t-\t-\n' 3 >"$tmp/targets.tsv"
+capture "$tilelab" bench-check --recorded "$tmp/records" --chip cpu --targets "$tmp/targets.tsv"
+is "$code" 1 "below a floor"
+like "$out" '^BELOW +2 +3 +- +roofline +count where kind=peak$' "is shown"
+like "$out" '^stale: .*roofline.tsv: kernels/gemm changed' "a stale record is reported here too"
+sed -i 's/\t3\t/\t2\t/' "$tmp/targets.tsv"
+capture "$tilelab" bench-check --recorded "$tmp/records" --chip cpu --targets "$tmp/targets.tsv" --update
+is "$code" 0 "on the floor"
+is "$(tail -n 1 "$tmp/targets.tsv" | cut -f3-6)" "2	-	2	-" "--update writes what is reached"
+sed -i 's/count where/count wher/' "$tmp/targets.tsv"
+capture "$tilelab" bench-check --recorded "$tmp/records" --chip cpu --targets "$tmp/targets.tsv"
+is "$code" 2 "a figure that cannot be read"
+like "$err" "targets.tsv:2: figure: at character 7: 'wher' is left over" "names file and line"
+lines "$err" 1 "in one line"
+
+printf 'x' >>"$tmp/records/cpu/ncu_agreement.tsv"
+capture "$tilelab" figures --recorded "$tmp/records" --out "$tmp/figures"
+is "$code" 2 "a record that cannot be trusted"
+like "$err" 'ncu_agreement.tsv:[0-9]+: the last row is cut off' "is named"
+like "$out" 'profiler_selftest' "and the others are drawn"
+capture "$tilelab" bench-check --recorded "$tmp/records" --chip cpu
+is "$code" 2 "nor is it held against anything"
+
+finish

@@ -1,0 +1,98 @@
+-- Made-up records for tests: rows as the experiments write them, so that drawing, targets and the
+-- README's numbers can be tested where nothing was measured.
+
+local lab = require "tilelab"
+
+local made_up = {}
+
+local builders = {}
+
+function builders.profiler_selftest(add)
+  for n = 1, 32 do
+    add { case = ("shared memory, %d-way conflict"):format(n), expected = n, measured = n, ratio = 1,
+      metric = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum" }
+    add { case = ("loads, stride %d words"):format(n), expected = math.min(4 * n, 32),
+      measured = math.min(4 * n, 32), ratio = 1,
+      metric = "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio" }
+  end
+  add { case = "copy 16 GiB to 16 GiB", metric = "dram__bytes_read.sum", expected = 2 ^ 34,
+    measured = 2 ^ 34 * 1.004, ratio = 1.004 }
+  add { case = "copy 16 GiB to 16 GiB", metric = "dram__bytes_write.sum", expected = 2 ^ 34,
+    measured = 2 ^ 34 * 0.998, ratio = 0.998 }
+  add { case = "wgmma", metric = "sm__ops_path_tensor_op_hgmma_src_bf16_dst_fp32_sparsity_off.sum",
+    expected = 2 ^ 40, measured = 2 ^ 40, ratio = 1 }
+  for _, limiter in ipairs { "registers", "shared memory", "threads", "blocks" } do
+    add { case = "occupancy limited by " .. limiter, expected = 50, measured = 49.7, ratio = 0.994,
+      metric = "sm__warps_active.avg.pct_of_peak_sustained_active" }
+  end
+end
+
+function builders.ncu_agreement(add)
+  local metrics = { { "dram__bytes.sum", "count" }, { "sm__warps_active.avg.pct_of_peak_sustained_active",
+    "occupancy" }, { "sm__inst_executed_pipe_tensor.sum", "count" },
+    { "sm__cycles_active.avg.pct_of_peak_sustained_elapsed", "cycle_ratio" },
+    { "dram__throughput.avg.bytes_per_second", "rate" } }
+  for k = 1, 4 do
+    for m, metric in ipairs(metrics) do
+      local ratio = 1 + 0.001 * (k - m) * (metric[2] == "rate" and 20 or 2)
+      add { kernel = "kernel_" .. k, metric = metric[1], kind = metric[2], tilelab = 100 * ratio, ncu = 100,
+        ratio = ratio }
+    end
+  end
+end
+
+function builders.launch_overhead(add)
+  local times = { c_call = 2.1, lua_call = 3.4, lua_added = 1.3, counters = 8200 }
+  for _, path in ipairs { "c_call", "lua_call", "lua_added", "counters" } do
+    add { path = path, launches = 1, statistic = "median", time_us = times[path],
+      time_us_lo = times[path] * 0.97, time_us_hi = times[path] * 1.02, samples = 40 }
+    add { path = path, launches = 1, statistic = "minimum", time_us = times[path] * 0.9, time_us_lo = "-",
+      time_us_hi = "-", samples = 40 }
+  end
+  add { path = "graph_replay", launches = 64, statistic = "median", time_us = 0.9, time_us_lo = 0.88,
+    time_us_hi = 0.93, samples = 40 }
+end
+
+function builders.roofline(add)
+  local function row(fields)
+    local all = { ai = "-", gflops = "-", gbps = "-", ceiling_gflops = "-", time_us = "-", time_us_lo = "-",
+      time_us_hi = "-", sm_clock_mhz = 1755, source = "counter" }
+    for key, value in pairs(fields) do all[key] = value end
+    add(all)
+  end
+  row { kind = "bandwidth", point = "copy", level = "dram", gbps = 4250 }
+  row { kind = "bandwidth", point = "copy", level = "l2", gbps = 9100 }
+  row { kind = "peak", point = "counter peak", level = "compute", gflops = 948900 }
+  row { kind = "peak", point = "cublaslt_dense", level = "compute", gflops = 742000, source = "timing" }
+  for k = 1, 10 do
+    local ai = 0.2 * 2.4 ^ k
+    local gflops = math.min(942000, 4250 * ai) * (0.95 - 0.02 * k)
+    for _, level in ipairs { "dram", "l2" } do
+      row { kind = "point", point = "kernel_" .. k, level = level, ai = level == "dram" and ai or ai / 1.8,
+        gflops = gflops, gbps = gflops / ai, ceiling_gflops = math.min(948900, 4250 * ai), time_us = 100,
+        time_us_lo = 98, time_us_hi = 103, sm_clock_mhz = 1700 + 5 * k, source = "timing" }
+    end
+  end
+end
+
+-- Experiments that can be made up, sorted.
+function made_up.experiments()
+  local names = {}
+  for name in pairs(builders) do names[#names + 1] = name end
+  table.sort(names)
+  return names
+end
+
+-- Writes the record of an experiment to lab.recorded.folder by way of a run in `out`; `change` may
+-- alter a row before it is written. Returns the data.
+function made_up.record(experiment, out, change)
+  local writer <close> = lab.recorded.open { experiment = experiment, device = "cpu", out = out,
+    kernels = { "gemm" }, record = true, seed = 1 }
+  builders[experiment](function(row)
+    if change then change(row) end
+    writer:row(row)
+  end)
+  return writer:close()
+end
+
+return made_up
