@@ -147,6 +147,17 @@ $(TOOLKIT)/nvidia/cu13/bin/nvcc:
 
 # --- tests -----------------------------------------------------------------------------------
 
+# A CUPTI and a driver that only pretend, for the profiler's tests without a GPU: one library under
+# two names.
+FAKES = $(if $(filter 1,$(CUPTI)),$(BUILD)/tests/core/fake/libcuda.so.1)
+$(BUILD)/tests/core/fake/libcuda.so.1: tests/core/fake/cupti.c tests/core/fake/cupti.h
+	@mkdir -p $(@D)
+	@echo "  CC    $<"
+	$(CC) $(CPPFLAGS) -isystem core/cupti_c $(CUPTI_INCLUDE:%=-isystem %) -std=c11 -g -fPIC -shared \
+	    -fvisibility=hidden -Wall -Wextra -o $(@D)/libcupti.so.13 $<
+	ln -sf libcupti.so.13 $@
+$(BUILD)/tests/core/test_profiler: $(FAKES)
+
 $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(TEST_LIB) $(BUILD)/libtilelab.a
 	@mkdir -p $(@D)
 	$(CC) -o $@ $< $(TEST_LIB) $(BUILD)/libtilelab.a $(SANITIZE_LINK) $(CUDA_LIBS) -lcmocka -fopenmp -ldl -lm
@@ -173,7 +184,7 @@ check-all:
 
 PROVE = prove --directives --exec
 
-check-programs: $(TESTS)
+check-programs: $(TESTS) $(FAKES)
 
 check-c: check-programs
 	@echo "-- C"

@@ -193,10 +193,13 @@ enum tl_status tl_activity_end(void)
     if (!state.recording)
         return TL_FAIL(TL_ERR_ARGUMENT, "no region is recorded");
     enum tl_status status = tl_cupti_synchronize();
+    enum tl_status flushed = flush(); /* before the kind is off, lest its last records go with it */
     CUptiResult code = api.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+    if (status == TL_OK)
+        status = flushed;
     if (status == TL_OK && code != CUPTI_SUCCESS)
         status = tl_cupti_failed(code, "cuptiActivityDisable", __FILE__, __LINE__);
-    enum tl_status flushed = flush();
+    flushed = flush();
     if (status == TL_OK)
         status = flushed;
     set_recording(false);

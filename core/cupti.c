@@ -31,8 +31,8 @@ static const struct meaning meanings[] = {
      "another program holds the counters; pause DCGM (`dcgmi profile --pause`, then --resume) and "
      "end other profilers of this GPU"},
     {CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED, "MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED",
-     "another tool uses CUPTI in this process (nsys, ncu, cuda-gdb, a Python profiler); run without "
-     "it to get counters, or without counters to use it"},
+     "another tool uses CUPTI in this process (nsys, ncu, cuda-gdb, a Python profiler); run "
+     "without it to get counters, or without counters to use it"},
     {CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED, "VIRTUALIZED_DEVICE_NOT_SUPPORTED",
      "this virtual GPU has no counters; use a whole GPU (passthrough)"},
     {CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES,
@@ -51,8 +51,8 @@ static const struct meaning meanings[] = {
     {CUPTI_ERROR_WSL_DEVICE_NOT_SUPPORTED, "WSL_DEVICE_NOT_SUPPORTED",
      "this GPU has no counters under WSL; run on Linux itself"},
     {CUPTI_ERROR_INVALID_CHIP_NAME, "INVALID_CHIP_NAME",
-     "this libcupti does not know the chip; `tilelab metrics --chip help` lists those it knows, and "
-     "a newer CUDA toolkit knows newer ones"},
+     "this libcupti does not know the chip; `tilelab metrics --chip help` lists those it knows, "
+     "and a newer CUDA toolkit knows newer ones"},
     {CUPTI_ERROR_INVALID_METRIC_NAME, "INVALID_METRIC_NAME",
      "unknown metric; `tilelab metrics` lists those there are"},
     {CUPTI_ERROR_LEGACY_PROFILER_NOT_SUPPORTED, "LEGACY_PROFILER_NOT_SUPPORTED",

@@ -56,15 +56,17 @@ static enum tl_status check(const struct tl_launch_shape *shape, int arch, int m
 {
     if (arch != 90)
         return TL_FAIL(TL_ERR_UNSUPPORTED,
-                       "occupancy: the allocation rules of arch %d are not known here, only those of "
-                       "90 (Hopper)",
+                       "occupancy: the allocation rules of arch %d are not known here, only those "
+                       "of 90 (Hopper)",
                        arch);
     if (shape->blocks < 1 || shape->threads < 1 || multiprocessors < 1)
         return TL_FAIL(TL_ERR_ARGUMENT,
-                       "occupancy: blocks, threads and multiprocessors start at 1 (got %lld, %d, %d)",
+                       "occupancy: blocks, threads and multiprocessors start at 1 (got %lld, %d, "
+                       "%d)",
                        (long long)shape->blocks, shape->threads, multiprocessors);
     if (shape->registers < 0 || shape->shared_bytes < 0 || shape->barriers < 0)
-        return TL_FAIL(TL_ERR_ARGUMENT, "occupancy: registers, shared memory and barriers start at 0");
+        return TL_FAIL(TL_ERR_ARGUMENT,
+                       "occupancy: registers, shared memory and barriers start at 0");
     return TL_OK;
 }
 

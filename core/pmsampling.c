@@ -119,8 +119,8 @@ enum tl_status tl_sampling_open(const struct tl_device *device,
     const char *chip;
     if (!(request->interval_us >= 1 && request->interval_us <= 1e6) || request->max_samples < 2)
         return TL_FAIL(TL_ERR_ARGUMENT,
-                       "a series takes an interval of 1 to 1000000 us and 2 samples or more (got %g, "
-                       "%d)",
+                       "a series takes an interval of 1 to 1000000 us and 2 samples or more (got "
+                       "%g, %d)",
                        request->interval_us, request->max_samples);
     TL_TRY(tl_profiler_probe(device, &chip)); /* initialises CUDA and the profiler, in that order */
     TL_TRY(tl_cupti_open(&api, api_symbols));
@@ -239,8 +239,8 @@ enum tl_status tl_sampling_run(struct tl_sampling *sampling, const struct tl_pro
                                int *out_samples)
 {
     if (tl_profiler_running())
-        return TL_FAIL(TL_ERR_ARGUMENT, "a series over time inside a profiled region: both want the "
-                                        "counters");
+        return TL_FAIL(TL_ERR_ARGUMENT, "a series over time inside a profiled region: both want "
+                                        "the counters");
     TL_TRY(empty_data(sampling));
     TL_TRY(sample_region(sampling, region));
     TL_TRY(decode(sampling));

@@ -73,6 +73,13 @@ bool tl_profiler_running(void)
     return running;
 }
 
+static enum tl_status refuse_nested(void)
+{
+    return TL_FAIL(TL_ERR_ARGUMENT,
+                   "profiling inside a profiled region: each pass of the outer one would repeat all "
+                   "passes of the inner one");
+}
+
 /* --- the probe --- */
 
 static enum tl_status check_supported(int index)
@@ -160,7 +167,8 @@ static enum tl_status schedule(struct tl_profiler *profiler, const struct gpu *g
                                &profiler->config));
     if (request->max_passes > 0 && profiler->config->passes > request->max_passes)
         return TL_FAIL(TL_ERR_ARGUMENT,
-                       "these %d metrics take %d passes and max_passes is %d; ask for fewer at once",
+                       "these %d metrics take %d passes and max_passes is %d; ask for fewer at "
+                       "once",
                        request->num_metrics, profiler->config->passes, request->max_passes);
     profiler->is_ratio = calloc((size_t)request->num_metrics, sizeof *profiler->is_ratio);
     profiler->values = calloc((size_t)request->num_metrics * (size_t)profiler->max_ranges,
@@ -219,8 +227,7 @@ enum tl_status tl_profiler_open(const struct tl_device *device,
     enum tl_status status;
     const struct gpu *gpu;
     if (running)
-        return TL_FAIL(TL_ERR_ARGUMENT, "profiling inside a profiled region: each pass of the outer "
-                                        "one would repeat all passes of the inner one");
+        return refuse_nested();
     if (opened)
         return TL_FAIL(TL_ERR_ARGUMENT, "a profiling session is open; close it first");
     TL_TRY(find_gpu(device, &gpu));
@@ -355,7 +362,8 @@ static enum tl_status run_passes(struct tl_profiler *profiler,
     int count = 0;
     for (; !last; count++) {
         if (count > 2 * profiler->config->passes)
-            return TL_FAIL(TL_ERR_DEVICE, "counters: CUPTI scheduled %d passes and asks for ever more",
+            return TL_FAIL(TL_ERR_DEVICE,
+                           "counters: CUPTI scheduled %d passes and asks for ever more",
                            profiler->config->passes);
         TL_TRY(run_pass(profiler, region, &last));
     }
@@ -412,8 +420,7 @@ enum tl_status tl_profiler_run(struct tl_profiler *profiler,
                                const struct tl_profile_region *region, int *out_ranges)
 {
     if (running)
-        return TL_FAIL(TL_ERR_ARGUMENT, "profiling inside a profiled region: each pass of the outer "
-                                        "one would repeat all passes of the inner one");
+        return refuse_nested();
     running = true;
     enum tl_status status = rewind_passes(profiler);
     if (status == TL_OK)

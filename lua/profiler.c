@@ -4,8 +4,8 @@
  *   core.profiler{device =, metrics = {names}, max_passes = 0, kernels = 0} -> session
  *       | nil, message, code; kernels > 0: each kernel by itself, at most that many
  *   session:run(fn[, flush]) -> list with a table {metric = value} for each range; a ratio without
- *       a denominator is absent. `flush` is what precedes every pass: true for an empty and clean L2
- *       cache, a function to be called, nil for nothing. Raises whatever fails; the session is
+ *       a denominator is absent. `flush` is what precedes every pass: true for an empty and clean
+ *       L2 cache, a function to be called, nil for nothing. Raises whatever fails; the session is
  *       closed then
  *   session.passes      session:close()      core.profiling() -> whether a run is on
  */

@@ -1,10 +1,10 @@
-/* Metrics as a series over time (core/pmsampling.h); lab.timeline of lua/tilelab/profile.lua is what
- * scripts use.
+/* Metrics as a series over time (core/pmsampling.h); lab.timeline of lua/tilelab/profile.lua is
+ * what scripts use.
  *
  *   core.sampler{device =, metrics = {names}, interval_us = 20, max_samples = 10000} -> sampler
  *       | nil, message, code
- *   sampler:run(fn) -> {start_ns = {...}, end_ns = {...}, values = {metric = {...}}}; a value without
- *       a denominator is NaN. Raises whatever fails; the sampler is closed then
+ *   sampler:run(fn) -> {start_ns = {...}, end_ns = {...}, values = {metric = {...}}}; a value
+ *       without a denominator is NaN. Raises whatever fails; the sampler is closed then
  *   sampler:close()
  */
 #include "binding.h"

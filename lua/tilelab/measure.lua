@@ -7,6 +7,7 @@
 
 local core = require "tilelab_core"
 local fields = require "tilelab.fields"
+local profile = require "tilelab.profile"
 local sample = require "tilelab.measure.sample"
 
 local measure = {}
@@ -240,6 +241,7 @@ end
 -- of kind "refused" when every round was throttled.
 function measure.measure(spec)
   local settings = read_settings(spec)
+  profile.close() -- an open profiling session may slow launches down
   local contenders = read_contenders(spec)
   verify(contenders, "prepare")
   for _ = 1, settings.warmup + 1 do -- at least once, to find the batch

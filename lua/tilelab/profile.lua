@@ -1,17 +1,17 @@
 -- Counters of what a function launches, and records of its kernels.
 --
 --   lab.profile{device = "cuda", groups = {"PAPER"}, metrics = {...}, run = function() ... end,
---       flush = true, max_passes = 0, optional = false, quiet = false} -> {metric = value}
---       | nil, message, code where the machine refuses counters
---     The function runs once a pass and must launch the same each time. `flush`: true empties the
---     L2 cache before every pass, false leaves it, a function is called instead. A ratio without a
---     denominator is absent. With `optional`, a refusal is told once on standard error, and every
---     value is "-", so that timing goes on. More than one pass is announced, with the time it will
---     take, unless `quiet`.
+--       flush = true, warmup = true, max_passes = 0, optional = false, quiet = false}
+--       -> {metric = value} | nil, message, code where the machine refuses counters
+--     The function runs once a pass and must launch the same each time; `warmup` is one run before,
+--     not counted, which loads the kernels. `flush`: true empties the L2 cache before every pass,
+--     false leaves it, a function is called instead. A ratio without a denominator is absent. With
+--     `optional`, a refusal is told once on standard error, and every value is "-", so that timing
+--     goes on. More than one pass is announced, with the time it will take, unless `quiet`.
 --   lab.profile_kernels{the same without flush, max_kernels = 256} -> list of {name, record, values},
 --       one for each kernel in launch order; the function runs twice, and CUPTI replays each kernel
 --   lab.profile_passes{device =, groups =, metrics =} -> how often `run` will run
---   lab.profile_close()            ends the session that is kept for the next call
+--   lab.profile_close()            ends the session that is kept for the next call; lab.measure does
 --   lab.counters(device) -> the chip's name | nil, message, code
 --   lab.kernel_records(fn[, device = "cuda"]) -> list as of core.recording, each with `occupancy` and
 --       its `blocks`; durations are of the kernel alone | nil, message, code
@@ -22,7 +22,7 @@
 --       | nil, message, code
 --
 -- A session stays open between calls for the same device and metrics, which makes the next call
--- cheap. It may slow launches down: lab.profile_close() before anything is timed. Values are
+-- cheap. It may slow launches down: lab.profile_close() before anything is timed by hand. Values are
 -- counters: the time of the same work is measured elsewhere, without them.
 
 local core = require "tilelab_core"
@@ -71,13 +71,11 @@ end
 
 local common = { "device", "groups", "metrics", "run", "max_passes", "optional", "quiet" }
 
-local function names_with(extra)
-  local names = table.move(common, 1, #common, 1, {})
-  names[#names + 1] = extra
-  return names
+local function names_with(...)
+  return table.move({ ... }, 1, select("#", ...), #common + 1, table.move(common, 1, #common, 1, {}))
 end
 
-local region_fields, kernel_fields = names_with "flush", names_with "max_kernels"
+local region_fields, kernel_fields = names_with("flush", "warmup"), names_with "max_kernels"
 
 local function read(what, spec, names)
   fields.check(what, spec, names, 3)
@@ -122,6 +120,7 @@ function profile.profile(spec)
   local same = kept
   local session, message, code = session_for(device, wanted, 0, spec.max_passes or 0)
   if not session then return refused(spec, wanted, message, code) end
+  if spec.warmup ~= false then spec.run() end
   if kept ~= same then announce(spec, device, session.passes, "region") end
   local flush = spec.flush
   if flush == nil then flush = true end

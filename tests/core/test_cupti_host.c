@@ -108,7 +108,8 @@ static void schedules(void **state)
     assert_fails(TL_ERR_ARGUMENT, "dram__bytes_raed",
                  tl_cupti_config_new(gh100(), NULL, bad, 2, &config));
     assert_fails(TL_ERR_ARGUMENT, "twice", tl_cupti_config_new(gh100(), NULL, twice, 2, &config));
-    assert_fails(TL_ERR_ARGUMENT, "no metric", tl_cupti_config_new(gh100(), NULL, NULL, 0, &config));
+    assert_fails(TL_ERR_ARGUMENT, "no metric",
+                 tl_cupti_config_new(gh100(), NULL, NULL, 0, &config));
     assert_int_equal(passes(gh100(), paper, 5), 1);
     tl_cupti_config_free(NULL);
 }
@@ -122,7 +123,8 @@ static void other_chips_and_uses(void **state)
     assert_ok(tl_cupti_host_check(samples, "sm__cycles_active.avg"));
     /* A base with dots. */
     struct tl_cupti_metric metric;
-    const char *dotted = "FBSP.TriageCompute.dramc__read_throughput.avg.pct_of_peak_sustained_elapsed";
+    const char *dotted = "FBSP.TriageCompute.dramc__read_throughput"
+                         ".avg.pct_of_peak_sustained_elapsed";
     assert_ok(tl_cupti_host_check(samples, dotted));
     assert_ok(tl_cupti_host_describe(samples, dotted, &metric));
     assert_string_equal(metric.base, "FBSP.TriageCompute.dramc__read_throughput");

@@ -132,8 +132,8 @@ static void compare(int threads, int registers, int64_t shared_bytes, int barrie
         got.limit[TL_LIMIT_SHARED_MEMORY] != wanted.blockLimitSharedMem ||
         got.limit[TL_LIMIT_THREADS] != wanted.blockLimitWarps ||
         got.limit[TL_LIMIT_BARRIERS] != wanted.blockLimitBarriers)
-        fail_msg("%d threads, %d registers, %lld bytes, %d barriers: %d blocks (registers %d, shared "
-                 "%d, threads %d), NVIDIA says %d (%d, %d, %d)",
+        fail_msg("%d threads, %d registers, %lld bytes, %d barriers: %d blocks (registers %d, "
+                 "shared %d, threads %d), NVIDIA says %d (%d, %d, %d)",
                  threads, registers, (long long)shared_bytes, barriers,
                  got.blocks_per_multiprocessor, got.limit[TL_LIMIT_REGISTERS],
                  got.limit[TL_LIMIT_SHARED_MEMORY], got.limit[TL_LIMIT_THREADS],
