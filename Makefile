@@ -173,7 +173,7 @@ check-programs: $(TESTS)
 
 check-c: check-programs
 	@echo "-- C"
-	CMOCKA_MESSAGE_OUTPUT=TAP $(PROVE) '' $(TESTS)
+	$(PROVE) tests/exec $(TESTS)
 
 # The same tests in the host and under stock Lua, which cannot load a sanitized module.
 # One after the other: some tests take times.

@@ -35,6 +35,7 @@ static void numbers_are_the_librarys(void **state)
     assert_int_equal(offsetof(struct cublaslt_heuristic, state),
                      offsetof(cublasLtMatmulHeuristicResult_t, state));
 #else
+    print_message("# no CUDA headers in this build\n");
     skip();
 #endif
 }
