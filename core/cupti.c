@@ -9,6 +9,10 @@ enum tl_status tl_cupti_open(void *table, const struct tl_dynlib_symbol *symbols
 {
     static const char *const names[] = {"libcupti.so.13", "libcupti.so", NULL};
     static struct tl_dynlib library;
+#ifdef __SANITIZE_ADDRESS__
+    /* libcupti opens libnvperf_host with RTLD_DEEPBIND, at which ASan ends the process. */
+    return TL_FAIL(TL_ERR_UNSUPPORTED, "CUPTI: not under AddressSanitizer; use a plain build");
+#endif
     TL_TRY(tl_dynlib_open(&library, "CUPTI", names,
                           "set CUDA_HOME to a CUDA 13 toolkit or run `make toolkit`"));
     return tl_dynlib_resolve(&library, table, symbols);

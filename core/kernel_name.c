@@ -40,7 +40,7 @@ static bool skip_arguments(const char **at)
         if (**at == 'L') { /* a literal: L<type><value>E, or L_Z<name>E; digits are a value here */
             depth++;
             ++*at;
-            if (**at == '_' || isdigit((unsigned char)**at))
+            if (!**at || **at == '_' || isdigit((unsigned char)**at))
                 continue;
             *at += **at != 0; /* the type, in which an E is no end */
             while (isalnum((unsigned char)**at) && **at != 'E')
