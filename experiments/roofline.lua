@@ -41,6 +41,6 @@ lab.main(function()
     kernels = { "gemm", "m_grouped_gemm", "probe" }, record = opt.record, seed = 1 }
   roofline.measure { device = device, kernels = kernels(device, tensor), rounds = opt.rounds, out = out,
     copy = { op = "probe_copy", variant = "smxx_vec16", src = tensor("fp32", 536870912), dst = tensor("fp32", 536870912) },
-    near_copy = { op = "probe_copy", variant = "smxx_vec16", src = tensor("fp32", 2097152), dst = tensor("fp32", 2097152) } }
+    near_copy = { op = "probe_copy", variant = "smxx_vec16", src = tensor("fp32", 4194304), dst = tensor("fp32", 4194304) } }
   require("tilelab.draw.roofline").draw(out:close(), { folder = opt.out })
 end)

@@ -1,5 +1,5 @@
-/* Memory probes: copy, strided loads, bank conflicts; see op.h. Every load is volatile asm, so that
- * the compiler neither merges nor drops one.
+/* Memory probes: copy, strided loads, bank conflicts; see op.h. Loads are volatile, in C++ and in PTX, so that
+ * neither compiler merges or hoists one.
  */
 #include <cuda_runtime.h>
 
@@ -45,7 +45,7 @@ static __global__ void __launch_bounds__(THREADS)
     float sum = 0;
     for (int i = 0; i < loads; i++) {
         float value;
-        asm volatile("ld.global.f32 %0, [%1];" : "=f"(value) : "l"(address) : "memory");
+        asm volatile("ld.volatile.global.f32 %0, [%1];" : "=f"(value) : "l"(address) : "memory");
         sum += value;
     }
     dst[thread] = sum;
@@ -78,7 +78,7 @@ static __global__ void __launch_bounds__(32) conflict_kernel(float *dst, int way
     float sum = 0;
     for (int i = 0; i < loads; i++) {
         float value;
-        asm volatile("ld.shared.f32 %0, [%1];" : "=f"(value) : "r"(address) : "memory");
+        asm volatile("ld.volatile.shared.f32 %0, [%1];" : "=f"(value) : "r"(address) : "memory");
         sum += value;
     }
     dst[lane] = sum;

@@ -45,7 +45,7 @@ function ncu.parse(text, kernel)
       end
     end
   end
-  if not columns then return nil, "ncu printed no table: " .. (text:match("[^\n]*ERROR[^\n]*") or text:sub(-200)) end
+  if not columns then return nil, "ncu printed no table: " .. (text:match("==ERROR==.*") or text):sub(1, 400) end
   if not seen then return nil, ("ncu saw no kernel named %s"):format(kernel) end
   return values
 end
@@ -90,6 +90,7 @@ function ncu.compare(settings)
     local plan = lab.check(lab.plan(settings.plans[kernel]))
     local ours = lab.check(lab.profile { device = settings.device, metrics = names, quiet = true,
       run = function() plan:launch() end })
+    lab.profile_close() -- ncu needs the counters
     local theirs, message = count(settings.ncu, kernel, names)
     if not theirs then lab.usage_error("--ncu %s: %s", settings.ncu, message) end
     for _, name in ipairs(names) do

@@ -47,7 +47,7 @@ local function points(settings, kernel, timed, peak, rates)
   end
   print(("%-24s %9.0f GFLOP/s, %6.1f FLOP/B of DRAM, %6.1f of L2"):format(kernel.name, gflops,
     derived.dram_intensity or 0, derived.l2_intensity or 0))
-  return derived.tensor_peak_tflops, derived.sm_clock_mhz
+  return derived
 end
 
 -- settings: device, kernels = {{name, plan}}, copy and near_copy = arguments of lab.plan (one far larger
@@ -72,14 +72,17 @@ function roofline.measure(settings)
   row(settings.out, { kind = "peak", point = fastest, level = "compute", gflops = peak, sm_clock_mhz = clock(best),
     time_us = best.stats.median, time_us_lo = best.stats.median_lo, time_us_hi = best.stats.median_hi,
     source = "timing" })
-  local by_counter, counter_mhz
+  local fastest_clock
   for _, kernel in ipairs(settings.kernels) do
-    local tflops, mhz = points(settings, kernel, timed.by_name[kernel.name], peak, rates)
-    if tflops and tflops > (by_counter or 0) then by_counter, counter_mhz = tflops, mhz end
+    local derived = points(settings, kernel, timed.by_name[kernel.name], peak, rates)
+    if kernel.name == fastest then fastest_clock = derived end
   end
-  if by_counter then
+  if fastest_clock.tensor_peak_tflops then -- at the clock of the fastest kernel's counted run
     row(settings.out, { kind = "peak", point = "tensor cores, by counter", level = "compute",
-      gflops = by_counter * 1e3, sm_clock_mhz = counter_mhz, source = "counter" })
+      gflops = fastest_clock.tensor_peak_tflops * 1e3, sm_clock_mhz = fastest_clock.sm_clock_mhz,
+      source = "counter" })
+    row(settings.out, { kind = "bandwidth", point = "by counter", level = "l2",
+      gbps = fastest_clock.l2_peak_gbps, sm_clock_mhz = fastest_clock.sm_clock_mhz, source = "counter" })
   end
 end
 
