@@ -55,11 +55,15 @@ local limits = {
 lab.main(function()
   local selftest = require "tilelab.selftest"
   local opt = lab.options {
-    summary = "Profile kernels whose counters are known.",
+    summary = "Profile kernels whose counters are known beforehand.",
     { "device", "string", "cuda", "GPU to test" },
-    { "out", "string", "out/profiler_selftest", "folder for results", value = "FOLDER" },
-    { "record", "boolean", false, "keep the result as experiments/recorded/<gpu>/profiler_selftest.tsv" },
+    { "out", "string", "out/profiler_selftest", "folder for the results", value = "FOLDER" },
+    { "record", "boolean", false, "keep the result under experiments/recorded" },
   }
   local device = lab.check(lab.device(opt.device))
-  return selftest.run(device, cases(device), limits, opt)
+  local out = lab.check(lab.recorded.open { experiment = "profiler_selftest", device = device, out = opt.out,
+    kernels = { "probe" }, record = opt.record, seed = 1 })
+  selftest.counters(device, cases(device), out)
+  selftest.occupancy(device, limits, out)
+  require("tilelab.draw.profiler_selftest").draw(out:close(), { folder = opt.out })
 end)

@@ -4,7 +4,8 @@
  *            tunables = {block_m = 128}} -> plan | nil, message, "illegal"
  *       arguments and parameters share the table's keys
  *   lab.legal{the same} -> true | false, reason
- *   plan:launch([stream])    raises whatever fails: an ignored nil would spoil a measurement
+ *   plan:launch([stream[, count]])    raises whatever fails: an ignored nil would spoil a
+ *       measurement; `count` launches from a loop in C, to tell what Lua adds
  *   plan:flops() plan:bytes()                 logical, of the equation
  *   plan:tunables() -> {name = value}         plan:set_tunable(name, value) -> plan
  *   plan:tune([stream]) -> {name = value}     times candidates on the plan's tensors
@@ -254,10 +255,13 @@ static int plan_launch(lua_State *L)
 {
     const struct plan_box *box = check(L);
     struct tl_stream *stream = tlua_stream_opt(L, 2, box->plan.device);
+    lua_Integer count = luaL_optinteger(L, 3, 1);
+    enum tl_status status = TL_OK;
     tlua_interrupt_check(L);
     if (tlua_graph_captures(box->plan.device))
         keep_tensors(L, box);
-    enum tl_status status = tl_plan_launch(&box->plan, &box->args, stream);
+    for (lua_Integer i = 0; i < count && status == TL_OK; i++)
+        status = tl_plan_launch(&box->plan, &box->args, stream);
     return status == TL_OK ? 0 : tlua_raise(L, status);
 }
 

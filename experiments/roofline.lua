@@ -1,0 +1,46 @@
+local lab = dofile((arg[0]:match("^.*/") or "./") .. "../lua/bootstrap.lua")
+
+-- Question: what limits each kernel, compute, device memory or L2? Kernels under ceilings that were
+-- measured in the same run: copies, the vendor's GEMM, and the counter's peak at the measured clock.
+
+local function kernels(device, tensor)
+  local list = {}
+  local function kernel(name, plan) list[#list + 1] = { name = name, plan = lab.check(lab.plan(plan)) } end
+  for _, size in ipairs { 512, 1024, 2048, 8192 } do
+    local plan = { op = "gemm", variant = "cublaslt_dense", a = tensor("bf16", size, size),
+      b = tensor("bf16", size, size), d = tensor("bf16", size, size) }
+    kernel(("cublaslt %d^3"):format(size), plan)
+    list[#list].plan:tune()
+  end
+  for _, rows in ipairs { 16384, 1024 } do -- 32 experts, fprop of the 30B-A3B layout's w13
+    local offsets = {}
+    for e = 0, 32 do offsets[e + 1] = math.floor(rows * e / 32) end
+    kernel(("sm90_ragged, %d rows"):format(rows), { op = "m_grouped_gemm", variant = "sm90_ragged",
+      a = tensor("bf16", rows, 3072), b = tensor("bf16", 32, 2560, 3072), d = tensor("bf16", rows, 2560),
+      group_offsets = lab.tensor_from(device, "i32", offsets) })
+  end
+  kernel("wgmma probe", { op = "probe_mma", variant = "sm90_wgmma", a = tensor("bf16", 64, 64),
+    b = tensor("bf16", 256, 64), d = tensor("fp32", device.multiprocessors, 64, 256), repeats = 20000 })
+  return list
+end
+
+lab.main(function()
+  local opt = lab.options {
+    summary = "Hierarchical roofline with measured ceilings.",
+    { "device", "string", "cuda", "GPU" },
+    { "rounds", "integer", 15, "rounds of the timing", min = 10 },
+    { "out", "string", "out/roofline", "folder for the results", value = "FOLDER" },
+    { "record", "boolean", false, "keep the result under experiments/recorded" },
+  }
+  local device = lab.check(lab.device(opt.device))
+  local function tensor(dtype, ...)
+    return lab.check(lab.tensor { device = device, dtype = dtype, shape = { ... } }):normal { seed = 1 }
+  end
+  local roofline = require "tilelab.roofline"
+  local out = lab.recorded.open { experiment = "roofline", device = device, out = opt.out,
+    kernels = { "gemm", "m_grouped_gemm", "probe" }, record = opt.record, seed = 1 }
+  roofline.measure { device = device, kernels = kernels(device, tensor), rounds = opt.rounds, out = out,
+    copy = { op = "probe_copy", variant = "smxx_vec16", src = tensor("fp32", 536870912), dst = tensor("fp32", 536870912) },
+    near_copy = { op = "probe_copy", variant = "smxx_vec16", src = tensor("fp32", 2097152), dst = tensor("fp32", 2097152) } }
+  require("tilelab.draw.roofline").draw(out:close(), { folder = opt.out })
+end)
