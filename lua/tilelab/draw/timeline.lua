@@ -70,7 +70,7 @@ function timeline.draw(data, options)
     name = "timeline", kind = "trace", xlabel = "Time (ms)", ylabel = "Busy (% of peak)", series = series,
     caption = { what = "Activity of the whole GPU over a region",
       n = ("%d intervals of %.3g us"):format(count, count > 1 and last_us / (count - 1) or 0),
-      statistic = merged > 1 and ("mean of %d intervals a point"):format(merged) or "mean of the interval" },
+      statistic = merged > 1 and ("mean of %d intervals"):format(merged) or "mean of the interval" },
   } })
 end
 
