@@ -42,7 +42,7 @@ struct tl_device_state {
 #define TL_THROTTLE_SLOWDOWN 0xe8u
 const char *tl_throttle_name(int bit); /* "power_cap"; NULL for a bit without a meaning */
 
-/* One line of provenance, e.g. "driver", "580.159.04". */
+/* One line of provenance, e.g. "driver_version", "580.159.04". */
 struct tl_device_detail {
     char key[24];
     char value[104];

@@ -34,7 +34,7 @@ static void own_folder(char *out, size_t size)
 
 static bool try_path(struct tl_dynlib *library, const char *path, struct trail *trail)
 {
-    bool exists = strchr(path, '/') && access(path, F_OK) == 0;
+    bool exists = strchr(path, '/') != NULL;
     library->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library->handle) {
         snprintf(library->path, sizeof library->path, "%s", path);
@@ -47,7 +47,8 @@ static bool try_path(struct tl_dynlib *library, const char *path, struct trail *
     return false;
 }
 
-/* `folder` followed by `below`; only what exists is tried, since each dlopen costs a search. */
+/* `folder` followed by `below`; only a file that exists is loaded, so that the reason of a failure
+ * is about a file or else about the plain name. */
 static bool try_folder(struct tl_dynlib *library, const char *folder, const char *below,
                        const char *name, struct trail *trail)
 {
@@ -60,7 +61,7 @@ static bool try_folder(struct tl_dynlib *library, const char *folder, const char
         snprintf(trail->folders + used, sizeof trail->folders - used, "%s%s", used ? ", " : "",
                  path);
     snprintf(path + length, sizeof path - (size_t)length, "/%s", name);
-    return try_path(library, path, trail);
+    return access(path, F_OK) == 0 && try_path(library, path, trail);
 }
 
 /* The folders that the user names. */

@@ -115,7 +115,7 @@ enum tl_status tl_nvml_details(const char *pci, struct tl_device_detail *out, in
     if (nvml.uuid && nvml.uuid(device, text, sizeof text) == 0)
         add(&lines, "gpu_uuid", text);
     if (nvml.driver && nvml.driver(text, sizeof text) == 0)
-        add(&lines, "driver", text);
+        add(&lines, "driver_version", text);
     if (nvml.ecc && nvml.ecc(device, &mode, &pending) == 0)
         add(&lines, "ecc", mode ? "on" : "off");
     if (nvml.mig)

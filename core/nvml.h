@@ -20,7 +20,7 @@ extern "C" {
  * "0000:17:00.0". What a GPU does not report is NAN, or a throttle of 0. */
 enum tl_status tl_nvml_state(const char *pci, struct tl_device_state *out);
 
-/* gpu_uuid, driver, ecc, mig, persistence: as many as the GPU reports, up to `capacity`. */
+/* gpu_uuid, driver_version, ecc, mig, persistence: as many as the GPU reports, up to `capacity`. */
 enum tl_status tl_nvml_details(const char *pci, struct tl_device_detail *out, int capacity,
                                int *count);
 

@@ -3,7 +3,7 @@
  *   device:memory() -> {free_bytes, total_bytes, used_bytes, reserved_bytes}
  *   device:state() -> {power_w, temperature_c, sm_clock_mhz, throttle = {"power_cap", ...},
  *       slowdown = whether the chip protects itself}; fields that it does not report are absent
- *   device:details() -> {driver = "580.159.04", gpu_uuid = ..., ...}; empty on the CPU
+ *   device:details() -> {driver_version = "580.159.04", gpu_uuid = ..., ...}; empty on the CPU
  *   device:flush_l2() device:flush_l2_clean()    on the default stream; leaves dirty or clean lines
  *   device:clock_mark(i)                 notes the SM clock, 1 <= i <= 16
  *   device:clock_mhz(i, j) -> MHz between two marks; waits for the default stream

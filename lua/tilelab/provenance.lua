@@ -104,7 +104,7 @@ function provenance.text(settings)
     add("device_model", device.model)
     -- On the CPU the threads of OpenMP: OMP_NUM_THREADS changes what is measured.
     add(device.arch == 0 and "device_threads" or "device_multiprocessors", device.multiprocessors)
-    local details = device:details() -- of a GPU: driver, versions, ECC, MIG, UUID
+    local details = device:details() -- of a GPU: versions, ECC, MIG, UUID
     for _, key in ipairs(sorted_keys(details)) do add(key, details[key]) end
     if build.cublaslt ~= "" then add("cublaslt", build.cublaslt) end
   end

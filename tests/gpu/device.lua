@@ -31,7 +31,7 @@ t.ok(none == nil and code == "unsupported", "no hundredth GPU")
 t.like(reason, "cuda:99", "named in the message")
 local details = device:details()
 t.like(details.cuda_runtime, "^13%.", "CUDA runtime " .. tostring(details.cuda_runtime))
-for _, key in ipairs { "driver", "gpu_uuid", "ecc", "mig" } do
+for _, key in ipairs { "driver_version", "gpu_uuid", "ecc", "mig" } do
   t.ok(details[key], ("%s %s"):format(key, tostring(details[key])))
 end
 local state, why = device:state()

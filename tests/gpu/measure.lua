@@ -42,7 +42,7 @@ if state then
   t.ok(state.power_w > 10, ("%.0f W, %.0f C, throttle: %s"):format(state.power_w, state.temperature_c,
     table.concat(state.throttle, " ")))
 else
-  t.skip(select(2, device:state()))
+  t.skip((select(2, device:state())))
 end
 
 -- --- a copy that does not -----------------------------------------------------------------------
