@@ -150,13 +150,13 @@ $(TOOLKIT)/nvidia/cu13/bin/nvcc:
 # A CUPTI and a driver that only pretend, for the profiler's tests without a GPU: one library under
 # two names.
 FAKES = $(if $(filter 1,$(CUPTI)),$(BUILD)/tests/core/fake/libcuda.so.1)
-$(BUILD)/tests/core/fake/libcuda.so.1: tests/core/fake/cupti.c tests/core/fake/cupti.h
+$(BUILD)/tests/core/fake/libcuda.so.1: $(wildcard tests/core/fake/*)
 	@mkdir -p $(@D)
-	@echo "  CC    $<"
+	@echo "  CC    tests/core/fake"
 	$(CC) $(CPPFLAGS) -isystem core/cupti_c $(CUPTI_INCLUDE:%=-isystem %) -std=c11 -g -fPIC -shared \
-	    -fvisibility=hidden -Wall -Wextra -o $(@D)/libcupti.so.13 $<
+	    -fvisibility=hidden -Wall -Wextra -o $(@D)/libcupti.so.13 $(filter %.c,$^)
 	ln -sf libcupti.so.13 $@
-$(BUILD)/tests/core/test_profiler: $(FAKES)
+$(addprefix $(BUILD)/tests/core/test_,profiler activity pmsampling): $(FAKES)
 
 $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(TEST_LIB) $(BUILD)/libtilelab.a
 	@mkdir -p $(@D)

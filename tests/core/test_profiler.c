@@ -3,11 +3,7 @@
 #include "core/profiler.h"
 #include "fake/cupti.h"
 
-#include <dlfcn.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 static struct fake_cupti *fake;
 static const struct tl_device_api cuda_api = {.name = "cuda"};
@@ -18,15 +14,8 @@ static const struct tl_profile_request two = {.metrics = metrics, .num_metrics =
 
 static int setup(void **state)
 {
-    char path[4096], file[4200];
     (void)state;
-    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 64);
-    path[length > 0 ? length : 0] = 0;
-    strcpy(strrchr(path, '/') + 1, "fake");
-    snprintf(file, sizeof file, "%s/libcupti.so.13", path);
-    setenv("TILELAB_LIBRARY_PATH", path, 1);
-    void *library = dlopen(file, RTLD_NOW);
-    fake = library ? dlsym(library, "fake_cupti") : NULL;
+    fake = fake_cupti_open();
     return 0;
 }
 

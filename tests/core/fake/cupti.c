@@ -64,7 +64,8 @@ static bool is_ratio(const char *name)
     return strncmp(name, metrics[1], strlen(metrics[1])) == 0;
 }
 
-EXPORT CUptiResult cuptiProfilerHostGetSupportedChips(CUpti_Profiler_Host_GetSupportedChips_Params *p)
+EXPORT CUptiResult
+cuptiProfilerHostGetSupportedChips(CUpti_Profiler_Host_GetSupportedChips_Params *p)
 {
     static const char *const chips[] = {"GH100"};
     p->numChips = 1;

@@ -4,6 +4,7 @@
 #define TL_TESTS_FAKE_CUPTI_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct fake_cupti {
     int passes;         /* of every configuration */
@@ -16,6 +17,21 @@ struct fake_cupti {
 
     int starts, stops, pushes, pops, configs, enabled, hosts, synchronized;
     bool range_open;
+
+    int registrations, lost; /* of activity callbacks; records that did not fit */
+    bool recording;
+
+    int samples;         /* that sampling over time takes */
+    bool overflow, full; /* of its hardware buffer, of its image */
+    int sampling;        /* sessions that are open */
 };
+
+/* "Launches" a kernel: recorded where recording is on, and delivered by the next flush. */
+typedef void fake_launch_function(const char *symbol, uint64_t start_ns, uint64_t end_ns,
+                                  uint32_t correlation);
+
+/* For tests: makes core find the pretended library; NULL where this build has none. */
+struct fake_cupti *fake_cupti_open(void);
+fake_launch_function *fake_cupti_launch(void);
 
 #endif
