@@ -3,24 +3,30 @@ local lab = dofile((arg[0]:match("^.*/") or "./") .. "../lua/bootstrap.lua")
 -- Question: does Nsight Compute read the same? The same launches, counted here and by `ncu`, which
 -- runs this file again with --only. Clocks are nobody's to set, so rates are reported, not held.
 
-local groups = { "PAPER", "SMEM", "COALESCE" }
-
-local function plans(device)
+-- Each kernel with the counters that its size makes repeatable: bytes of device memory only where they
+-- are many times L2, bank conflicts only where arbitration does not decide them.
+local function launches(device)
   local function tensor(dtype, ...)
     return lab.check(lab.tensor { device = device, dtype = dtype, shape = { ... } }):normal { seed = 1 }
   end
-  local dst = lab.check(lab.tensor { device = device, dtype = "i32", shape = { 4 * device.multiprocessors } }):fill(0)
   local offsets = {}
   for e = 0, 32 do offsets[e + 1] = 512 * e end
   return {
-    copy_kernel = { op = "probe_copy", variant = "smxx_vec16", src = tensor("fp32", 268435456), dst = tensor("fp32", 268435456) },
-    stride_kernel = { op = "probe_stride", variant = "smxx_plain", src = tensor("fp32", 7340032), dst = tensor("fp32", 1048576), stride = 7 },
-    conflict_kernel = { op = "probe_conflict", variant = "smxx_plain", dst = tensor("fp32", 32), ways = 8, loads = 1000 },
-    mma_kernel = { op = "probe_mma", variant = "sm90_wgmma", a = tensor("bf16", 64, 64), b = tensor("bf16", 256, 64),
-      d = tensor("fp32", 528, 64, 256), repeats = 2000 },
-    stay_kernel = { op = "probe_occupancy", variant = "smxx_stay", dst = dst, registers = "many", threads = 256, cycles = 2000000 },
-    ragged_kernel = { op = "m_grouped_gemm", variant = "sm90_ragged", a = tensor("bf16", 16384, 3072),
-      b = tensor("bf16", 32, 2560, 3072), d = tensor("bf16", 16384, 2560), group_offsets = lab.tensor_from(device, "i32", offsets) },
+    copy_kernel = { groups = { "PAPER", "COALESCE" }, plan = { op = "probe_copy", variant = "smxx_vec16",
+      src = tensor("fp32", 268435456), dst = tensor("fp32", 268435456) } },
+    stride_kernel = { groups = { "COALESCE" }, plan = { op = "probe_stride", variant = "smxx_plain",
+      src = tensor("fp32", 7340032), dst = tensor("fp32", 1048576), stride = 7 } },
+    conflict_kernel = { groups = { "SMEM" }, plan = { op = "probe_conflict", variant = "smxx_plain",
+      dst = tensor("fp32", 32), ways = 8, loads = 1000 } },
+    mma_kernel = { metrics = { "achieved_occupancy", "tensor_active", "wgmma_bf16_flops" },
+      plan = { op = "probe_mma", variant = "sm90_wgmma", a = tensor("bf16", 64, 64), b = tensor("bf16", 256, 64),
+        d = tensor("fp32", 528, 64, 256), repeats = 2000 } },
+    stay_kernel = { metrics = { "achieved_occupancy" }, plan = { op = "probe_occupancy", variant = "smxx_stay",
+      dst = lab.tensor { device = device, dtype = "i32", shape = { 4 * device.multiprocessors }, fill = 0 },
+      registers = "many", threads = 256, cycles = 2000000 } },
+    ragged_kernel = { groups = { "PAPER" }, plan = { op = "m_grouped_gemm", variant = "sm90_ragged",
+      a = tensor("bf16", 16384, 3072), b = tensor("bf16", 32, 2560, 3072), d = tensor("bf16", 16384, 2560),
+      group_offsets = lab.tensor_from(device, "i32", offsets) } },
   }
 end
 
@@ -34,14 +40,14 @@ lab.main(function()
     { "record", "boolean", false, "keep the result under experiments/recorded" },
   }
   local device = lab.check(lab.device(opt.device))
-  local list = plans(device)
+  local list = launches(device)
   if opt.only then
-    lab.check(lab.plan(lab.check(list[opt.only], "no kernel " .. opt.only))):launch()
+    local launch = lab.check(list[opt.only], "--only: there is no kernel " .. opt.only)
+    lab.check(lab.plan(launch.plan)):launch()
     return device:synchronize()
   end
-  local agreement = require "tilelab.ncu"
   local out = lab.recorded.open { experiment = "ncu_agreement", device = device, out = opt.out,
     kernels = { "m_grouped_gemm", "probe" }, record = opt.record, seed = 1 }
-  agreement.compare { device = device, plans = list, groups = groups, ncu = opt.ncu, out = out }
+  require("tilelab.ncu").compare { device = device, launches = list, ncu = opt.ncu, out = out }
   require("tilelab.draw.ncu_agreement").draw(out:close(), { folder = opt.out })
 end)

@@ -193,7 +193,8 @@ const struct tl_kernel tl_kernel_gemm_cublaslt_dense = {
     .operation = "gemm",
     .variant = "cublaslt_dense",
     .arch = "cublaslt",
-    .summary = "NVIDIA's cuBLASLt; fp32 inputs are rounded to TF32, sums are in fp32.",
+    .summary = "NVIDIA's cuBLASLt; fp32 inputs are rounded to TF32, sums are in fp32; a bf16 d at "
+               "beta 1 is rounded twice, product and sum.",
     .dtypes = TL_DTYPE_BIT(TL_FP32) | TL_DTYPE_BIT(TL_BF16),
     .tunables = {{"heuristic", 1, (const int[]){1, 2, 3, 4, 5, 6, 7, 8, 0}}},
     .legal = legal,

@@ -68,11 +68,12 @@ local function count(program, kernel, names)
   return ncu.parse(text, kernel)
 end
 
--- What a metric is, for how closely it must agree: rates depend on the clock of each run.
+-- What a metric is, for how closely it must agree. What is per second or a share of elapsed cycles
+-- depends on the clock, and on what a tool takes for the beginning and the end.
 function ncu.kind(metric)
-  if metric:find("per_second", 1, true) then return "rate" end
+  if metric:find("per_second", 1, true) or metric:find("elapsed", 1, true) then return "rate" end
   if metric:find("warps_active", 1, true) then return "occupancy" end
-  if metric:find("pct", 1, true) or metric:find("throughput", 1, true) then return "cycle_ratio" end
+  if metric:find("pct", 1, true) then return "cycle_ratio" end
   return "count"
 end
 
@@ -81,13 +82,16 @@ local function ratio(ours, theirs)
   return ours / theirs
 end
 
--- settings: device, plans = {kernel name = arguments of lab.plan}, groups, ncu = program, out = record.
+-- settings: device, launches = {kernel name = {plan = arguments of lab.plan, groups =, metrics =}}, ncu =
+-- program, out = record.
 function ncu.compare(settings)
-  local names, kernels = lab.metrics.collect { groups = settings.groups }, {}
-  for kernel in pairs(settings.plans) do kernels[#kernels + 1] = kernel end
+  local kernels = {}
+  for kernel in pairs(settings.launches) do kernels[#kernels + 1] = kernel end
   table.sort(kernels)
   for _, kernel in ipairs(kernels) do
-    local plan = lab.check(lab.plan(settings.plans[kernel]))
+    local launch = settings.launches[kernel]
+    local plan = lab.check(lab.plan(launch.plan))
+    local names = lab.metrics.collect { groups = launch.groups, metrics = launch.metrics }
     local ours = lab.check(lab.profile { device = settings.device, metrics = names, quiet = true,
       run = function() plan:launch() end })
     lab.profile_close() -- ncu needs the counters

@@ -173,6 +173,9 @@ function profile.kernels(spec)
   local records, reason, reason_code = profile.kernel_records(spec.run, device)
   if not records then return nil, reason, reason_code end
   announce(spec, device, session.passes, "kernels")
+  if #records > most then
+    error(("the function launches %d kernels, more than max_kernels = %d"):format(#records, most), 2)
+  end
   local ranges = session:run(spec.run)
   if #ranges ~= #records then
     error(("%d kernels were recorded and %d counted: the function does not launch the same each time")

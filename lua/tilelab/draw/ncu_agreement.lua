@@ -2,8 +2,9 @@
 --
 --   kernel   which launch
 --   metric   NVIDIA's name
---   kind     count, occupancy, cycle_ratio (a share of cycles), rate (per second: it depends on the
---            clock of the run, so it is reported and held to nothing)
+--   kind     count, occupancy, cycle_ratio (a share of active cycles), rate (per second, or a share of
+--            elapsed cycles: the clock and each tool's start and end decide it, so it is reported and
+--            held to nothing)
 --   tilelab  what tilelab read
 --   ncu      what ncu read
 --   ratio    tilelab over ncu; 1 where both are 0
