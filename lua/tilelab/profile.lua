@@ -49,15 +49,27 @@ end
 
 local function device_name(device) return type(device) == "string" and device or device.name end
 
+-- Calls fn(...) as the one call that may have the counters. Regions run before they are counted, too,
+-- so CUPTI's own refusal would come too late: after the outer session was closed for the inner one.
+local active = false
+
+local function alone(fn, ...)
+  if active then
+    error("profiling inside a profiled region: each pass of the outer one would repeat all passes of "
+      .. "the inner one", 0)
+  end
+  active = true
+  local results = table.pack(pcall(fn, ...))
+  active = false
+  if not results[1] then error(results[2], 0) end
+  return table.unpack(results, 2, results.n)
+end
+
 -- The session for these metrics: the kept one, or a new one in its place.
 local function session_for(device, names, kernels, max_passes)
   local key = table.concat({ device_name(device), kernels, table.concat(names, " ") }, "\n")
   if kept and kept.key == key and kept.session.passes > 0 then
     if max_passes == 0 or kept.session.passes <= max_passes then return kept.session end
-  end
-  if core.profiling() then
-    error("profiling inside a profiled region: each pass of the outer one would repeat all passes of "
-      .. "the inner one", 0)
   end
   profile.close()
   local session, message, code = core.profiler { device = device, metrics = names, kernels = kernels,
@@ -114,8 +126,7 @@ end
 
 -- --- regions ----------------------------------------------------------------------------------
 
-function profile.profile(spec)
-  local wanted = read("lab.profile", spec, region_fields)
+local function count_region(spec, wanted)
   local device = spec.device or "cuda"
   local same = kept
   local session, message, code = session_for(device, wanted, 0, spec.max_passes or 0)
@@ -125,6 +136,10 @@ function profile.profile(spec)
   local flush = spec.flush
   if flush == nil then flush = true end
   return session:run(spec.run, flush)[1]
+end
+
+function profile.profile(spec)
+  return alone(count_region, spec, read("lab.profile", spec, region_fields))
 end
 
 function profile.passes(spec)
@@ -159,11 +174,8 @@ function profile.kernel_records(fn, device)
   return records
 end
 
-function profile.kernels(spec)
-  local wanted = read("lab.profile_kernels", spec, kernel_fields)
+local function count_kernels(spec, wanted, most)
   local device = spec.device or "cuda"
-  local most = spec.max_kernels or 256
-  fields.check_integer("max_kernels", most, 1, 2)
   local session, message, code = session_for(device, wanted, most, spec.max_passes or 0)
   if not session then
     local values, reason, reason_code = refused(spec, wanted, message, code)
@@ -186,6 +198,13 @@ function profile.kernels(spec)
     result[i] = { name = record.name, record = record, values = ranges[i] }
   end
   return result
+end
+
+function profile.kernels(spec)
+  local wanted = read("lab.profile_kernels", spec, kernel_fields)
+  local most = spec.max_kernels or 256
+  fields.check_integer("max_kernels", most, 1, 2)
+  return alone(count_kernels, spec, wanted, most)
 end
 
 -- --- over time --------------------------------------------------------------------------------
