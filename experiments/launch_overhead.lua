@@ -26,7 +26,8 @@ lab.main(function()
   local plan = lab.check(lab.plan { op = "probe_occupancy", variant = "smxx_stay", threads = 32, cycles = 0,
     dst = lab.check(lab.tensor { device = device, dtype = "i32", shape = { 1 } }):fill(0) })
   local graph = lab.check(device:graph(function() plan:launch(nil, LAUNCHES) end))
-  local order, samples = lab.random(1, 1), { c_call = {}, lua_call = {}, graph_replay = {}, lua_added = {}, counters = {} }
+  local order = lab.random(1, 1)
+  local samples = { c_call = {}, lua_call = {}, graph_replay = {}, lua_added = {}, counters = {} }
   local paths = {
     { "c_call", function() plan:launch(nil, LAUNCHES) end },
     { "lua_call", function() for _ = 1, LAUNCHES do plan:launch() end end },

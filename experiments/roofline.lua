@@ -9,7 +9,7 @@ local function kernels(device, tensor)
   for _, size in ipairs { 512, 1024, 2048, 8192 } do
     local plan = { op = "gemm", variant = "cublaslt_dense", a = tensor("bf16", size, size),
       b = tensor("bf16", size, size), d = tensor("bf16", size, size) }
-    kernel(("cublaslt %d^3"):format(size), plan)
+    kernel(("cublaslt %d³"):format(size), plan)
     list[#list].plan:tune()
   end
   for _, rows in ipairs { 16384, 1024 } do -- 32 experts, fprop of the 30B-A3B layout's w13
@@ -19,8 +19,6 @@ local function kernels(device, tensor)
       a = tensor("bf16", rows, 3072), b = tensor("bf16", 32, 2560, 3072), d = tensor("bf16", rows, 2560),
       group_offsets = lab.tensor_from(device, "i32", offsets) })
   end
-  kernel("wgmma probe", { op = "probe_mma", variant = "sm90_wgmma", a = tensor("bf16", 64, 64),
-    b = tensor("bf16", 256, 64), d = tensor("fp32", device.multiprocessors, 64, 256), repeats = 20000 })
   return list
 end
 
@@ -36,11 +34,13 @@ lab.main(function()
   local function tensor(dtype, ...)
     return lab.check(lab.tensor { device = device, dtype = dtype, shape = { ... } }):normal { seed = 1 }
   end
+  local function copy(words)
+    return { op = "probe_copy", variant = "smxx_vec16", src = tensor("fp32", words), dst = tensor("fp32", words) }
+  end
   local roofline = require "tilelab.roofline"
   local out = lab.recorded.open { experiment = "roofline", device = device, out = opt.out,
     kernels = { "gemm", "m_grouped_gemm", "probe" }, record = opt.record, seed = 1 }
   roofline.measure { device = device, kernels = kernels(device, tensor), rounds = opt.rounds, out = out,
-    copy = { op = "probe_copy", variant = "smxx_vec16", src = tensor("fp32", 536870912), dst = tensor("fp32", 536870912) },
-    near_copy = { op = "probe_copy", variant = "smxx_vec16", src = tensor("fp32", 4194304), dst = tensor("fp32", 4194304) } }
+    copy = copy(536870912), near_copy = copy(4194304) }
   require("tilelab.draw.roofline").draw(out:close(), { folder = opt.out })
 end)

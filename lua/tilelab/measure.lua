@@ -187,7 +187,8 @@ local function run(contenders, settings)
   local random, order = core.random(settings.seed, ORDER_SEQUENCE), {}
   local rounds, states, start_us, pause_s = {}, {}, core.time_us(), PAUSE_S
   for i = 1, #contenders do order[i] = i end
-  local kept, discarded, stopped = {}, 0, nil
+  local kept, stopped
+  local discarded = 0
   repeat
     local round, before = {}, discarded
     for _, position in ipairs(random:shuffle(order)) do

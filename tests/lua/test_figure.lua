@@ -322,7 +322,8 @@ t.like(said, "clock: 1755 MHz, locked", "roofline: the clock is in the caption")
 t.like(said, "Small points: L2 traffic%.", "roofline: what the small points are")
 files = written({kind = "stack", order = {"wait", "barrier"},
   series = {named("barrier", 1, 30), named("branch", 1, 10), named("wait", 1, 20), named("x", 1, 32)}})
-t.like(read(files.dat), '"wait"\n\n1\t22\t0\t22\t.-\n\n\n"barrier"\n\n1\t32\t22\t54\t.-\n\n\n"other"\n\n1\t46\t54\t100\t',
+t.like(read(files.dat),
+  '"wait"\n\n1\t22\t0\t22\t.-\n\n\n"barrier"\n\n1\t32\t22\t54\t.-\n\n\n"other"\n\n1\t46\t54\t100\t',
   "stack: the caller's order, percent, and what it lacks as other")
 t.like(read(files.gp), "array SLOT%[3%] = %[1, 2, 8%]", "stack: a name keeps its colour")
 t.like(read(files.caption), "Bars add up to 100 %%%.", "stack: the caption says so")

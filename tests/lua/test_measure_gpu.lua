@@ -146,7 +146,8 @@ t.error(function() lab.measure { contenders = one, mode = "warm" } end, "\"cold\
 t.error(function() lab.measure { contenders = one, interval = 0 } end, "interval .* above 0", "an empty interval")
 t.error(function() lab.measure { contenders = one, rounds = 5, max_rounds = 4 } end, "max_rounds .* from 5 on",
   "fewer rounds at most than at least")
-t.error(function() lab.measure { contenders = one, throttle_below = 2 } end, "throttle_below", "a limit above the clock")
+t.error(function() lab.measure { contenders = one, throttle_below = 2 } end,
+  "throttle_below", "a limit above the clock")
 
 -- --- results are right, before and after -----------------------------------------------------------
 

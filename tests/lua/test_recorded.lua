@@ -145,7 +145,8 @@ for _, item in ipairs(recorded.list()) do
   for _, figure in ipairs(files) do
     local caption = t.read(figure.caption)
     t.ok(caption:find("CPU reference, no performance claim", 1, true)
-      and caption:find("tilelab commit " .. lab.commit:sub(1, 12), 1, true), figure.caption:match("[^/]*$") .. ": device and commit in the caption")
+      and caption:find("tilelab commit " .. lab.commit:sub(1, 12), 1, true),
+      figure.caption:match("[^/]*$") .. ": device and commit in the caption")
   end
   local expected = item.experiment == "roofline" and 2 or item.experiment == "roofline_samples" and 0 or 1
   t.is(#files, expected, ("%s: %d figures"):format(item.experiment, expected))

@@ -45,7 +45,8 @@ local function refused(row, pattern)
   if ok or not tostring(err):find(pattern) then print("# " .. tostring(err)) end
 end
 refused("study | max time_us wher op=a | 1 | - | - | -", "targets.tsv:2: figure: at character 13: 'wher' is left over")
-refused("study | max time_us | high | - | - | -", "targets.tsv:2: column 'floor' holds 'high'; it takes a number, or <=")
+refused("study | max time_us | high | - | - | -",
+  "targets.tsv:2: column 'floor' holds 'high'; it takes a number, or <=")
 refused("study | max time_us | - | - | - | -", "column 'floor' holds '%-'")
 refused("study | max time_us | nan | - | - | -", "column 'floor' holds 'nan'")
 refused("study | max time_us | 1 | ~2 | - | -", "column 'aim' holds '~2'; .*or %-")

@@ -88,7 +88,8 @@ function roofline.draw(data, options)
   for first = 1, #list, MAX_KERNELS do
     specs[#specs + 1] = {
       name = first == 1 and "roofline" or "roofline_" .. (first // MAX_KERNELS + 1),
-      kind = "roofline", xlabel = "Arithmetic intensity (FLOP/B)", ylabel = "Performance (TFLOP/s)",
+      kind = "roofline", preset = "acm-full", xlabel = "Arithmetic intensity (FLOP/B)",
+      ylabel = "Performance (TFLOP/s)",
       series = table.move(list, first, math.min(first + MAX_KERNELS - 1, #list), 1, {}),
       roofs = roofs, peaks = peaks, marked = "L2 traffic",
       caption = { what = "Roofline: performance against FLOP per byte of DRAM and of L2 traffic, "

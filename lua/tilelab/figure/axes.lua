@@ -171,10 +171,9 @@ end
 
 -- Tics at exactly these numbers, or {value, label} pairs.
 function axes.at(axis, list)
-  local tics, values = {}, {}
+  local tics = {}
   for i, item in ipairs(list) do
     local value = type(item) == "table" and item[1] or item
-    values[i] = value
     tics[i] = {value = value, label = type(item) == "table" and item[2] or nil}
   end
   for _, tic in ipairs(tics) do

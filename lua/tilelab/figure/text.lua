@@ -226,7 +226,8 @@ end
 -- LaTeX tabular of the figure's numbers, or of the caller's table {columns=, rows=} whose cells
 -- are numbers or text.
 function text.tabular(figure)
-  local header, rows, lines = nil, {}, {}
+  local rows, lines = {}, {}
+  local header
   if figure.table then
     header = figure.table.columns
     for r, row in ipairs(figure.table.rows) do
