@@ -14,7 +14,7 @@ local profile = require "tilelab.profile"
 
 local counters = {
   schema = { { "kernel", "text" }, { "quantity", "text" }, { "value", "number" }, { "unit", "text" },
-    { "note", "text" } },
+    { "note", "text?" } },
 }
 
 -- What the figure of stalls keeps apart, in this order; the rest is "other".
@@ -55,6 +55,8 @@ local function by_kernel(data)
   return list
 end
 
+local SMALLEST = 1e6 -- bytes of a kernel that the figure of bytes shows: below, caches decide
+
 local function stalls(kernels)
   local series = {}
   for _, kernel in ipairs(kernels) do
@@ -83,17 +85,20 @@ function counters.draw(data, options)
   for i, kernel in ipairs(kernels) do
     local v = kernel.values
     occupancy[i] = { name = kernel.name, points = { { x = v.theoretical_occupancy, y = v.achieved_occupancy } } }
-    logical[i] = { x = kernel.name, y = v.logical_bytes * 1e-6 }
-    measured[i] = { x = kernel.name, y = v.measured_bytes * 1e-6 }
+    if v.logical_bytes >= SMALLEST then
+      logical[#logical + 1] = { x = kernel.name, y = v.logical_bytes * 1e-6 }
+      measured[#measured + 1] = { x = kernel.name, y = v.measured_bytes * 1e-6 }
+    end
   end
   local n = ("%d kernels"):format(#kernels)
   return draw.figures(data, options, {
     { name = "occupancy", kind = "occupancy", preset = "acm-column", series = occupancy,
+      xlabel = "Theoretical occupancy (%)", ylabel = "Achieved occupancy (%)",
       caption = { what = "Achieved occupancy against what the launch allows", n = n, statistic = "one launch" } },
     { name = "stalls", kind = "stack", preset = "acm-full", series = stalls(kernels), order = STALLS,
       xlabel = "Kernel", ylabel = "Stalled warps (%)",
       caption = { what = "Why warps did not issue, as shares of all stalls", n = n, statistic = "one launch" } },
-    { name = "bytes", kind = "pairs", preset = "acm-full", xlabel = "Kernel", logy = true,
+    { name = "bytes", kind = "pairs", preset = "acm-full", xlabel = "Kernel",
       ylabel = "Device memory (MB)",
       series = { { name = "logical", points = logical }, { name = "measured", points = measured } },
       caption = { what = "Bytes that the equation needs, and bytes that device memory moved", n = n,
