@@ -1,6 +1,6 @@
 /* Asynchronous data movement on sm_90: mbarriers, TMA loads and stores, named barriers, register
- * reallocation. PTX wrappers only (PTX ISA, "Data Movement and Conversion Instructions", "mbarrier",
- * "setmaxnreg").
+ * reallocation. PTX wrappers only (PTX ISA, "Data Movement and Conversion Instructions",
+ * "mbarrier", "setmaxnreg").
  */
 #ifndef TL_ASYNC_CUH
 #define TL_ASYNC_CUH
@@ -35,10 +35,10 @@ static __device__ __forceinline__ void tl_mbarrier_arrive(uint64_t *barrier)
 /* One arrival, and `bytes` that TMA loads will bring. */
 static __device__ __forceinline__ void tl_mbarrier_expect(uint64_t *barrier, uint32_t bytes)
 {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
-                     tl_shared_address(barrier)),
-                 "r"(bytes)
-                 : "memory");
+    asm volatile(
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(tl_shared_address(barrier)),
+        "r"(bytes)
+        : "memory");
 }
 
 /* Waits until the phase of that parity is complete. */
@@ -74,20 +74,12 @@ static __device__ __forceinline__ void tl_tma_load_3d(void *shared, const CUtens
 }
 
 /* Box store from shared memory; out-of-bounds elements are dropped. */
-static __device__ __forceinline__ void tl_tma_store_3d(const CUtensorMap *map, const void *shared,
-                                                       int x, int y, int z)
-{
-    asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];" ::
-                     "l"(map),
-                 "r"(tl_shared_address(shared)), "r"(x), "r"(y), "r"(z)
-                 : "memory");
-}
-
 static __device__ __forceinline__ void tl_tma_store_4d(const CUtensorMap *map, const void *shared,
                                                        int x, int y, int z, int w)
 {
     asm volatile(
-        "cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(map),
+        "cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(
+            map),
         "r"(tl_shared_address(shared)), "r"(x), "r"(y), "r"(z), "r"(w)
         : "memory");
 }

@@ -14,11 +14,13 @@ static enum tl_status find_encoder(encode_fn *out)
     if (!found) {
         void *symbol = NULL;
         cudaDriverEntryPointQueryResult result;
-        cudaError_t error = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &symbol, 12000,
-                                                             cudaEnableDefault, &result);
+        cudaError_t error = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &symbol,
+                                                             12000, cudaEnableDefault, &result);
         if (error != cudaSuccess || result != cudaDriverEntryPointSuccess)
-            return TL_FAIL(TL_ERR_UNSUPPORTED, "the driver has no cuTensorMapEncodeTiled: %s; TMA "
-                           "needs CUDA 12 or later", cudaGetErrorString(error));
+            return TL_FAIL(TL_ERR_UNSUPPORTED,
+                           "the driver has no cuTensorMapEncodeTiled: %s; TMA "
+                           "needs CUDA 12 or later",
+                           cudaGetErrorString(error));
         found = (encode_fn)symbol;
     }
     *out = found;
@@ -39,10 +41,10 @@ static enum tl_status encode(CUtensorMap *map, const struct tl_tensor *tensor, v
         if (stride_bytes[i] % 16 != 0)
             return TL_FAIL(TL_ERR_ARGUMENT, "TMA needs rows of a multiple of 16 bytes, not %llu",
                            (unsigned long long)stride_bytes[i]);
-    CUresult result = encoder(map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, (cuuint32_t)rank, base, size,
-                              stride_bytes, box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                              CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                              CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    CUresult result =
+        encoder(map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, (cuuint32_t)rank, base, size, stride_bytes,
+                box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     if (result != CUDA_SUCCESS) {
         char text[96];
         return TL_FAIL(TL_ERR_DEVICE, "cuTensorMapEncodeTiled refused %s: CUDA error %d",

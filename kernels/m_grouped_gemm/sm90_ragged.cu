@@ -1,11 +1,11 @@
 /* m_grouped_gemm/sm90_ragged: grouped GEMM over groups of any size, without padding.
  *
  * d[rows of e] = a[rows of e] b[e], bf16 with fp32 sums. Persistent: one block an SM, a producer
- * warp that loads tiles with TMA and two consumer warpgroups of 64 rows each, 128 x 256 x 64 tiles,
- * four stages. Only the store is ragged: a tile may load rows of the next group, and the tensor
- * map drops them on the way out, since its bound lies at the end of the group (Triton's
- * ragged_tma; RapidGEMM). A tail of 64 rows or fewer costs half a tile: the second warpgroup and
- * its half of the load are skipped.
+ * thread that takes tiles from a shared counter and loads them with TMA, and two consumer
+ * warpgroups of 64 rows each; 128 x 256 x 64 tiles, four stages. Only the store is ragged: a tile
+ * may load rows of the next group, and the tensor map drops them on the way out, since its bound
+ * lies at the end of the group (Triton's ragged_tma; RapidGEMM). A tail of 64 rows or fewer costs
+ * half a tile: the second warpgroup and its half of the load are skipped.
  */
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
@@ -32,33 +32,37 @@ enum {
     LAUNCH_REGISTERS = 65536 / THREADS / 8 * 8, /* what __launch_bounds__ leaves a thread */
     SHARED_BYTES = 1024 + STAGES * (A_BYTES + B_BYTES) + 2 * STORE_BUFFERS * STORE_BYTES
 };
-/* setmaxnreg.inc waits for registers that the block was launched with; beyond them it waits for ever. */
+/* setmaxnreg.inc waits for registers that the block was launched with; beyond them it waits for
+ * ever. */
 static_assert(PRODUCER_REGISTERS * 128 + CONSUMER_REGISTERS * 256 <= LAUNCH_REGISTERS * THREADS,
               "roles take more registers than the block has");
 static_assert(SHARED_BYTES + 1024 <= 227 * 1024, "tiles and staging exceed shared memory");
 
-/* One tile of the output, as every role of a block finds it by itself. */
+/* One tile of the output. */
 struct tile {
-    int group, row, rows_left, column; /* row: in the group; rows_left: from it to the group's end */
-    int group_end;                     /* in the tensor */
+    int group;          /* NO_TILE: there is none left */
+    int row, rows_left; /* its first row in the group, and how many from there to the group's end */
+    int column;
+    int group_end; /* in the tensor */
     int group_rows;
 };
+static const int NO_TILE = -1;
 
-/* Walks the tiles first, first + step, ...: groups in order, in each bands of BAND token tiles, in
- * each band column by column. */
+/* Finds tiles by their number: groups in order, in each bands of BAND token tiles, in each band
+ * column by column. Numbers may only grow. */
 struct tile_walk {
     const int *offsets;
-    int num_groups, column_tiles, group, begin, end, tiles, next, step, passed;
+    int num_groups, column_tiles, group, begin, end, tiles, passed;
 
-    __device__ tile_walk(const int *offsets_, int num_groups_, int n, int first, int step_)
+    __device__ tile_walk(const int *offsets_, int num_groups_, int n)
         : offsets(offsets_), num_groups(num_groups_), column_tiles((n + BLOCK_N - 1) / BLOCK_N),
-          group(-1), begin(0), end(offsets_[0]), tiles(0), next(first), step(step_), passed(0)
+          group(-1), begin(0), end(offsets_[0]), tiles(0), passed(0)
     {
     }
 
-    __device__ bool advance(tile &out)
+    __device__ bool find(int number, tile &out)
     {
-        while (next - passed >= tiles) {
+        while (number - passed >= tiles) {
             passed += tiles;
             if (++group >= num_groups)
                 return false;
@@ -66,7 +70,7 @@ struct tile_walk {
             end = __ldg(offsets + group + 1);
             tiles = (end - begin + BLOCK_M - 1) / BLOCK_M * column_tiles;
         }
-        int row_tiles = tiles / column_tiles, index = next - passed;
+        int row_tiles = tiles / column_tiles, index = number - passed;
         int band = index / (BAND * column_tiles), in_band = index - band * BAND * column_tiles;
         int height = min(BAND, row_tiles - band * BAND);
         int row_tile = band * BAND + in_band % height;
@@ -76,14 +80,19 @@ struct tile_walk {
         out.group_rows = end - begin;
         out.rows_left = out.group_rows - out.row;
         out.group_end = end;
-        next += step;
         return true;
     }
 };
 
+/* Tiles on their way from the producer to the consumers: a tile takes a stage or more, so that at
+ * most STAGES of them are ahead of the slower consumer. */
+enum { TILE_SLOTS = 8 };
+static_assert((int)TILE_SLOTS > (int)STAGES, "a tile could be overwritten before it is read");
+
 struct shared_layout {
     char *a, *b, *store;
     uint64_t *full, *empty;
+    tile *tiles;
 };
 
 /* Which stage of the ring, and the parity of its phase. */
@@ -100,19 +109,26 @@ struct ring {
     }
 };
 
+/* Takes tiles from the counter that all blocks share, so that blocks end together whatever the
+ * groups' sizes are, and loads them. The next number is asked for while the present tile loads. */
 template <bool B_MN>
-static __device__ void produce(const shared_layout &shared, tile_walk walk, const CUtensorMap *map_a,
-                               const CUtensorMap *map_b, int k_blocks)
+static __device__ void produce(const shared_layout &shared, tile_walk walk,
+                               const CUtensorMap *map_a, const CUtensorMap *map_b, int *counter,
+                               int k_blocks)
 {
     ring at;
     tile t;
-    while (walk.advance(t)) {
+    int number = (int)blockIdx.x, slot = 0;
+    while (walk.find(number, t)) {
+        number = (int)gridDim.x + atomicAdd(counter, 1);
         bool half = t.rows_left <= 64;
         int row = t.group_end - t.group_rows + t.row;
         for (int k = 0; k < k_blocks; k++) {
             char *a = shared.a + at.stage * A_BYTES, *b = shared.b + at.stage * B_BYTES;
             uint64_t *full = shared.full + at.stage;
             tl_mbarrier_wait(shared.empty + at.stage, at.parity ^ 1);
+            if (k == 0)
+                shared.tiles[slot] = t;
             tl_mbarrier_expect(full, (half ? A_BYTES / 2 : A_BYTES) + B_BYTES);
             tl_tma_load_2d(a, map_a, full, k * BLOCK_K, row);
             if (!half)
@@ -127,7 +143,11 @@ static __device__ void produce(const shared_layout &shared, tile_walk walk, cons
             }
             at.advance();
         }
+        slot = (slot + 1) % TILE_SLOTS;
     }
+    tl_mbarrier_wait(shared.empty + at.stage, at.parity ^ 1);
+    shared.tiles[slot].group = NO_TILE;
+    tl_mbarrier_arrive(shared.full + at.stage);
 }
 
 /* 64 rows by 256 columns of sums to bf16, through two swizzled boxes of 64 columns, and out. Stores
@@ -187,14 +207,15 @@ static __device__ __forceinline__ void multiply_tile(float (&acc)[128], const sh
     int previous = 0;
     for (int k = 0; k < k_blocks; k++) {
         tl_mbarrier_wait(shared.full + at.stage, at.parity);
-        uint64_t a =
-            tl_wgmma_desc_128b(shared.a + at.stage * A_BYTES + warpgroup * (A_BYTES / 2));
+        uint64_t a = tl_wgmma_desc_128b(shared.a + at.stage * A_BYTES + warpgroup * (A_BYTES / 2));
         const char *b_shared = shared.b + at.stage * B_BYTES;
-        uint64_t b = B_MN ? tl_wgmma_desc_128b_mn(b_shared, 64 * 128) : tl_wgmma_desc_128b(b_shared);
+        uint64_t b =
+            B_MN ? tl_wgmma_desc_128b_mn(b_shared, 64 * 128) : tl_wgmma_desc_128b(b_shared);
         tl_wgmma_fence();
 #pragma unroll
         for (int i = 0; i < BLOCK_K / 16; i++)
-            tl_wgmma_m64n256k16_bf16<B_MN>(acc, a + 2 * i, b + (B_MN ? 128 : 2) * i, k > 0 || i > 0);
+            tl_wgmma_m64n256k16_bf16<B_MN>(acc, a + 2 * i, b + (B_MN ? 128 : 2) * i,
+                                           k > 0 || i > 0);
         tl_wgmma_commit();
         tl_wgmma_wait<1>(); /* the stage before is read */
         if (leader && k > 0)
@@ -208,15 +229,18 @@ static __device__ __forceinline__ void multiply_tile(float (&acc)[128], const sh
 }
 
 template <bool B_MN>
-static __device__ void consume(const shared_layout &shared, tile_walk walk, const CUtensorMap *map_d,
-                               int k_blocks, int n, int warpgroup)
+static __device__ void consume(const shared_layout &shared, const CUtensorMap *map_d, int k_blocks,
+                               int n, int warpgroup)
 {
     bool leader = threadIdx.x % 128 == 0;
     char *store = shared.store + warpgroup * STORE_BUFFERS * STORE_BYTES;
     float acc[128];
     ring at;
-    tile t;
-    while (walk.advance(t)) {
+    for (int slot = 0;; slot = (slot + 1) % TILE_SLOTS) {
+        tl_mbarrier_wait(shared.full + at.stage, at.parity); /* the tile's first stage brings it */
+        tile t = shared.tiles[slot];
+        if (t.group == NO_TILE)
+            break;
         if (t.rows_left <= warpgroup * 64) {
             skip_tile(shared, at, k_blocks, leader);
             continue;
@@ -230,15 +254,17 @@ static __device__ void consume(const shared_layout &shared, tile_walk walk, cons
 
 template <bool B_MN>
 static __global__ void __launch_bounds__(THREADS, 1)
-    ragged_kernel(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
-                  const __grid_constant__ CUtensorMap map_d, const int *offsets, int num_groups, int n,
-                  int k)
+    ragged_kernel(const __grid_constant__ CUtensorMap map_a,
+                  const __grid_constant__ CUtensorMap map_b,
+                  const __grid_constant__ CUtensorMap map_d, const int *offsets, int *counter,
+                  int num_groups, int n, int k)
 {
     extern __shared__ char raw[];
     __shared__ uint64_t full[STAGES], empty[STAGES];
+    __shared__ tile tiles[TILE_SLOTS];
     char *base = (char *)(((uintptr_t)raw + 1023) & ~(uintptr_t)1023);
-    shared_layout shared = {base, base + STAGES * A_BYTES, base + STAGES * (A_BYTES + B_BYTES), full,
-                            empty};
+    shared_layout shared = {
+        base, base + STAGES * A_BYTES, base + STAGES * (A_BYTES + B_BYTES), full, empty, tiles};
     int warpgroup = threadIdx.x / 128, k_blocks = (k + BLOCK_K - 1) / BLOCK_K;
     if (threadIdx.x == 0) {
         tl_prefetch_map(&map_a);
@@ -251,14 +277,14 @@ static __global__ void __launch_bounds__(THREADS, 1)
         tl_mbarrier_init_fence();
     }
     __syncthreads();
-    tile_walk walk(offsets, num_groups, n, (int)blockIdx.x, (int)gridDim.x);
     if (warpgroup == 2) {
         tl_registers_shrink<PRODUCER_REGISTERS>();
         if (threadIdx.x == 2 * 128)
-            produce<B_MN>(shared, walk, &map_a, &map_b, k_blocks);
+            produce<B_MN>(shared, tile_walk(offsets, num_groups, n), &map_a, &map_b, counter,
+                          k_blocks);
     } else {
         tl_registers_grow<CONSUMER_REGISTERS>();
-        consume<B_MN>(shared, walk, &map_d, k_blocks, n, warpgroup);
+        consume<B_MN>(shared, &map_d, k_blocks, n, warpgroup);
     }
 }
 
@@ -270,11 +296,13 @@ static enum tl_status legal(const struct tl_problem *problem)
             return TL_FAIL(TL_ERR_ILLEGAL, "m_grouped_gemm/sm90_ragged: '%s' is %s; it takes bf16",
                            problem->operation->args[i].name, tl_dtype_name(problem->dtype[i]));
     if (dim[TL_M_GROUPED_N] % 8 != 0 || dim[TL_M_GROUPED_K] % 8 != 0)
-        return TL_FAIL(TL_ERR_ILLEGAL, "m_grouped_gemm/sm90_ragged: n = %lld and k = %lld must be "
-                       "multiples of 8 (16-byte rows)", (long long)dim[TL_M_GROUPED_N],
-                       (long long)dim[TL_M_GROUPED_K]);
+        return TL_FAIL(TL_ERR_ILLEGAL,
+                       "m_grouped_gemm/sm90_ragged: n = %lld and k = %lld must be "
+                       "multiples of 8 (16-byte rows)",
+                       (long long)dim[TL_M_GROUPED_N], (long long)dim[TL_M_GROUPED_K]);
     if (dim[TL_M_GROUPED_K] == 0)
-        return TL_FAIL(TL_ERR_ILLEGAL, "m_grouped_gemm/sm90_ragged: k is 0; there is nothing to sum");
+        return TL_FAIL(TL_ERR_ILLEGAL,
+                       "m_grouped_gemm/sm90_ragged: k is 0; there is nothing to sum");
     if (dim[TL_M_GROUPED_M] > TL_RAGGED_ROWS)
         return TL_FAIL(TL_ERR_ILLEGAL, "m_grouped_gemm/sm90_ragged: %lld rows are more than 2^30",
                        (long long)dim[TL_M_GROUPED_M]);
@@ -297,21 +325,30 @@ static enum tl_status launch_kernel(const struct tl_plan *plan, const struct tl_
                                 BLOCK_N));
     TL_TRY(tl_tensor_map_ragged(&map_d, &args->tensor[TL_M_GROUPED_D], n, 64, 64));
     TL_TRY(TL_CUDA_STATUS(plan, "shared memory of ragged_kernel",
-                          cudaFuncSetAttribute(ragged_kernel<B_MN>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             SHARED_BYTES)));
+                          cudaFuncSetAttribute(ragged_kernel<B_MN>,
+                                               cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                               SHARED_BYTES)));
+    TL_TRY(
+        TL_CUDA_STATUS(plan, "memset of the tile counter",
+                       cudaMemsetAsync(args->workspace, 0, sizeof(int), tl_cuda_stream(stream))));
     ragged_kernel<B_MN><<<(unsigned)plan->device->multiprocessors, THREADS, SHARED_BYTES,
                           tl_cuda_stream(stream)>>>(
         map_a, map_b, map_d, (const int *)args->tensor[TL_M_GROUPED_OFFSETS].data,
-        (int)groups, (int)n, (int)k);
+        (int *)args->workspace, (int)groups, (int)n, (int)k);
     return TL_CUDA_LAUNCHED(plan, "ragged_kernel");
+}
+
+static size_t workspace(const struct tl_plan *plan)
+{
+    (void)plan;
+    return sizeof(int); /* the tile counter */
 }
 
 static enum tl_status launch(const struct tl_plan *plan, const struct tl_args *args,
                              struct tl_stream *stream)
 {
     const int64_t *dim = plan->problem.dim;
-    if (dim[TL_M_GROUPED_M] == 0 || dim[TL_M_GROUPED_N] == 0 ||
-        dim[TL_M_GROUPED_NUM_GROUPS] == 0)
+    if (dim[TL_M_GROUPED_M] == 0 || dim[TL_M_GROUPED_N] == 0 || dim[TL_M_GROUPED_NUM_GROUPS] == 0)
         return TL_OK;
     if ((int)plan->problem.param[TL_M_GROUPED_LAYOUT] == TL_M_GROUPED_NT)
         return launch_kernel<false>(plan, args, stream);
@@ -326,5 +363,6 @@ extern "C" const struct tl_kernel tl_kernel_m_grouped_gemm_sm90_ragged = {
                "ragged_tma).",
     .dtypes = TL_DTYPE_BIT(TL_BF16),
     .legal = legal,
+    .workspace = workspace,
     .launch = launch,
 };

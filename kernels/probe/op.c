@@ -4,7 +4,7 @@
 #include <math.h>
 
 #define FP32 TL_DTYPE_BIT(TL_FP32)
-#define I32 TL_DTYPE_BIT(TL_I32)
+#define I32  TL_DTYPE_BIT(TL_I32)
 
 static double no_flops(const struct tl_problem *problem)
 {
@@ -45,9 +45,10 @@ static enum tl_status stride_check(const struct tl_problem *problem)
         return TL_FAIL(TL_ERR_ARGUMENT, "probe_stride: %lld threads are no multiple of 256",
                        (long long)threads);
     if ((double)problem->dim[TL_PROBE_STRIDE_WORDS] < needed)
-        return TL_FAIL(TL_ERR_ARGUMENT, "probe_stride: 'src' has %lld words; %lld threads at this "
-                       "stride need %.0f", (long long)problem->dim[TL_PROBE_STRIDE_WORDS],
-                       (long long)threads, needed);
+        return TL_FAIL(TL_ERR_ARGUMENT,
+                       "probe_stride: 'src' has %lld words; %lld threads at this "
+                       "stride need %.0f",
+                       (long long)problem->dim[TL_PROBE_STRIDE_WORDS], (long long)threads, needed);
     return TL_OK;
 }
 

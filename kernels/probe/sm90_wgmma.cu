@@ -65,14 +65,14 @@ static enum tl_status launch(const struct tl_plan *plan, const struct tl_args *a
     unsigned blocks = (unsigned)plan->problem.dim[TL_PROBE_MMA_BLOCKS];
     if (blocks == 0)
         return TL_OK;
-    TL_TRY(TL_CUDA_STATUS(plan, "shared memory of mma_kernel",
-                          cudaFuncSetAttribute(mma_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             SHARED_BYTES)));
+    TL_TRY(
+        TL_CUDA_STATUS(plan, "shared memory of mma_kernel",
+                       cudaFuncSetAttribute(mma_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                            SHARED_BYTES)));
     mma_kernel<<<blocks, THREADS, SHARED_BYTES, tl_cuda_stream(stream)>>>(
         (const __nv_bfloat16 *)args->tensor[TL_PROBE_MMA_A].data,
         (const __nv_bfloat16 *)args->tensor[TL_PROBE_MMA_B].data,
-        (float *)args->tensor[TL_PROBE_MMA_D].data,
-        (int)plan->problem.param[TL_PROBE_MMA_REPEATS]);
+        (float *)args->tensor[TL_PROBE_MMA_D].data, (int)plan->problem.param[TL_PROBE_MMA_REPEATS]);
     return TL_CUDA_LAUNCHED(plan, "mma_kernel");
 }
 

@@ -1,5 +1,5 @@
-/* Memory probes: copy, strided loads, bank conflicts; see op.h. Loads are volatile, in C++ and in PTX, so that
- * neither compiler merges or hoists one.
+/* Memory probes: copy, strided loads, bank conflicts; see op.h. Loads are volatile, in C++ and in
+ * PTX, so that neither compiler merges or hoists one.
  */
 #include <cuda_runtime.h>
 

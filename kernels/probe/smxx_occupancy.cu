@@ -5,7 +5,8 @@
 #include "kernels/probe/op.h"
 
 /* Each thread holds HELD words across the wait: loaded before it, needed after it. */
-template <int HELD> static __global__ void __launch_bounds__(1024, 1) stay_kernel(int *dst, int cycles)
+template <int HELD>
+static __global__ void __launch_bounds__(1024, 1) stay_kernel(int *dst, int cycles)
 {
     int64_t start = clock64();
     int held[HELD], sum = 0;
@@ -32,11 +33,12 @@ static enum tl_status launch(const struct tl_plan *plan, const struct tl_args *a
     void (*kernel)(int *, int) = many ? stay_kernel<48> : stay_kernel<1>;
     if (blocks == 0)
         return TL_OK;
-    TL_TRY(TL_CUDA_STATUS(plan, "shared memory of stay_kernel",
-                          cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes)));
+    TL_TRY(TL_CUDA_STATUS(
+        plan, "shared memory of stay_kernel",
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes)));
     kernel<<<blocks, (unsigned)param[TL_PROBE_OCCUPANCY_THREADS], (size_t)shared_bytes,
              tl_cuda_stream(stream)>>>((int *)args->tensor[TL_PROBE_OCCUPANCY_DST].data,
-                                             (int)param[TL_PROBE_OCCUPANCY_CYCLES]);
+                                       (int)param[TL_PROBE_OCCUPANCY_CYCLES]);
     return TL_CUDA_LAUNCHED(plan, "stay_kernel");
 }
 
