@@ -60,6 +60,13 @@ local rows = {
   -- The hierarchical roofline. Work and traffic are totals, so intensity needs no time.
   { "dram_peak_gbps", "GB/s", "dram_peak_per_cycle dram_clock", "What device memory could move at its clock.",
     { "dram_peak_per_cycle", "dram_clock" }, function(v) return v.dram_peak_per_cycle * v.dram_clock / 1e9 end },
+  -- Shares of the peak by the time without counters: a counted region also holds the start and the
+  -- stop of the counters, so its shares of elapsed cycles are too low where kernels are short.
+  { "dram_utilisation", "%", "100 dram_gbps / dram_peak_gbps", "Bandwidth of device memory, of its peak.",
+    { "dram_gbps", "dram_peak_gbps" }, function(v) return ratio(100 * v.dram_gbps, v.dram_peak_gbps) end },
+  { "tensor_utilisation", "%", "100 wgmma_tflops / tensor_peak_tflops",
+    "FLOPs of wgmma, of what the tensor cores can do at the counted clock.",
+    { "wgmma_tflops", "tensor_peak_tflops" }, function(v) return ratio(100 * v.wgmma_tflops, v.tensor_peak_tflops) end },
   { "l2_peak_gbps", "GB/s", "32 l2_to_sm_peak l2_clock", "What L2 could send to the multiprocessors at its clock.",
     { "l2_to_sm_peak", "l2_clock" }, function(v) return 32 * v.l2_to_sm_peak * v.l2_clock / 1e9 end },
   { "l2_to_sm_bytes", "byte", "32 l2_to_sm_cycles", "Bytes that L2 sent to the multiprocessors.",
