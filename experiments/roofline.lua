@@ -30,7 +30,7 @@ lab.main(function()
     { "out", "string", "out/roofline", "folder for the results", value = "FOLDER" },
     { "record", "boolean", false, "keep the result under experiments/recorded" },
   }
-  local device = lab.check(lab.device(opt.device))
+  local device = lab.check(lab.gpu(opt.device))
   local function tensor(dtype, ...)
     return lab.check(lab.tensor { device = device, dtype = dtype, shape = { ... } }):normal { seed = 1 }
   end
@@ -38,9 +38,10 @@ lab.main(function()
     return { op = "probe_copy", variant = "smxx_vec16", src = tensor("fp32", words), dst = tensor("fp32", words) }
   end
   local roofline = require "tilelab.roofline"
+  local list = kernels(device, tensor) -- before the provenance, which names the vendor's library once it is open
   local out = lab.recorded.open { experiment = "roofline", device = device, out = opt.out,
     kernels = { "gemm", "m_grouped_gemm", "probe" }, record = opt.record, seed = 1 }
-  roofline.measure { device = device, kernels = kernels(device, tensor), rounds = opt.rounds, out = out,
+  roofline.measure { device = device, kernels = list, rounds = opt.rounds, out = out,
     copy = copy(536870912), near_copy = copy(4194304) }
   require("tilelab.draw.roofline").draw(out:close(), { folder = opt.out })
 end)
