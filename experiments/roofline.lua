@@ -40,7 +40,8 @@ lab.main(function()
   local roofline = require "tilelab.roofline"
   local list = kernels(device, tensor) -- before the provenance, which names the vendor's library once it is open
   local out = lab.recorded.open { experiment = "roofline", device = device, out = opt.out,
-    kernels = { "gemm", "m_grouped_gemm", "probe" }, record = opt.record, seed = 1 }
+    kernels = { "gemm", "m_grouped_gemm", "probe" }, record = opt.record, seed = 1,
+    extra = { rounds = opt.rounds } }
   roofline.measure { device = device, kernels = list, rounds = opt.rounds, out = out,
     copy = copy(536870912), near_copy = copy(4194304) }
   require("tilelab.draw.roofline").draw(out:close(), { folder = opt.out })

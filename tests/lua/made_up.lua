@@ -77,8 +77,9 @@ function builders.roofline(add)
     local ai = 0.2 * 2.4 ^ k
     local gflops = math.min(942000, 4250 * ai) * (0.95 - 0.02 * k)
     for _, level in ipairs { "dram", "l2" } do
-      row { kind = "point", point = "kernel_" .. k, level = level, ai = level == "dram" and ai or ai / 1.8,
-        gflops = gflops, gbps = gflops / ai, ceiling_gflops = math.min(948900, 4250 * ai), time_us = 100,
+      local of_level = level == "dram" and ai or ai / 1.8
+      row { kind = "point", point = "kernel_" .. k, level = level, ai = of_level,
+        gflops = gflops, gbps = gflops / of_level, ceiling_gflops = math.min(948900, 4250 * ai), time_us = 100,
         time_us_lo = 98, time_us_hi = 103, sm_clock_mhz = 1700 + 5 * k, source = "timing" }
     end
   end

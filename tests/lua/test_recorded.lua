@@ -155,6 +155,11 @@ data = recorded.read(path)
 data.provenance["kernel_sha256.gemm"] = "other"
 t.like(t.read(draw.record(data, { folder = folder / "figures" })[1].caption),
   "Changed since it was recorded: gemm", "a stale record says so in the caption")
+local padding = recorded.read(recorded.path("roofline", "cpu"))
+local drawn = t.read(draw.record(padding, { folder = folder / "figures" })[1].dat)
+for _, row in ipairs(padding.rows) do row.ai = row.kind == "point" and tostring(2 * tonumber(row.ai)) or row.ai end
+t.is(t.read(draw.record(padding, { folder = folder / "figures" })[1].dat), drawn,
+  "a roofline counts the equation's FLOPs on both axes, not those of padding")
 local no_roof = recorded.read(recorded.path("roofline", "cpu"))
 for i = #no_roof.rows, 1, -1 do
   if no_roof.rows[i].kind == "bandwidth" then table.remove(no_roof.rows, i) end
