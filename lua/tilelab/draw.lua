@@ -74,7 +74,7 @@ end
 -- Prints the paths of drawn figures, and each note once.
 function draw.print(list)
   local seen = {}
-  for _, files in ipairs(list) do print("figure   " .. (files.pdf or files.gp)) end
+  for _, files in ipairs(list) do print("figure   " .. (files.pdf or files.gp):gsub("^%./", "")) end
   for _, files in ipairs(list) do
     local note = files.note
     if note and not seen[note] then print(note) end

@@ -85,6 +85,23 @@ function builders.roofline(add)
   end
 end
 
+function builders.kernel_counters(add)
+  for k, limiter in ipairs { "registers, threads", "blocks", "registers, threads" } do
+    local function row(quantity, value, unit, note)
+      add { kernel = "kernel_" .. k, quantity = quantity, value = value, unit = unit, note = note or "-" }
+    end
+    row("theoretical_occupancy", 100 / k, "%", limiter)
+    row("waves", k == 2 and 0.25 or k, "waves")
+    row("achieved_occupancy", 80 / k, "%")
+    for s, reason in ipairs { "long_scoreboard", "barrier", "drain", "selected" } do
+      row("stall_" .. reason, s * k, "warp")
+    end
+    row("logical_bytes", k == 2 and 128 or 2e9, "byte")
+    row("measured_bytes", k == 2 and 4096 or 2.1e9, "byte")
+    row("gpc_clock", 1700 + 10 * k, "MHz")
+  end
+end
+
 -- Experiments that can be made up, sorted.
 function made_up.experiments()
   local names = {}

@@ -116,7 +116,7 @@ local function draw(result, base, new, opt, threshold)
         #result.rows) or nil,
     },
   })
-  print("figure   " .. (files.pdf or files.gp))
+  print("figure   " .. (files.pdf or files.gp):gsub("^%./", ""))
   if files.note then print(files.note) end
 end
 
