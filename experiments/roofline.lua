@@ -5,7 +5,7 @@ local lab = dofile((arg[0]:match("^.*/") or "./") .. "../lua/bootstrap.lua")
 
 local function kernels(device, tensor)
   local list = {}
-  local function kernel(name, plan) list[#list + 1] = { name = name, plan = lab.check(lab.plan(plan)) } end
+  local function kernel(name, plan) list[#list + 1] = { name = name, plan = lab.check(lab.plan(plan)), args = plan } end
   for _, size in ipairs { 512, 1024, 2048, 8192 } do
     local plan = { op = "gemm", variant = "cublaslt_dense", a = tensor("bf16", size, size),
       b = tensor("bf16", size, size), d = tensor("bf16", size, size) }

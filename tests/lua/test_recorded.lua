@@ -160,8 +160,8 @@ local counters = draw.record(recorded.read(recorded.path("kernel_counters", "cpu
 local function says(position, what, name)
   t.ok(t.read(counters[position].caption):find(what, 1, true) ~= nil, "kernel_counters: " .. name)
 end
-says(1, "limited by registers, threads (kernel_1; kernel_3); by blocks (kernel_2). Less than one wave of blocks: kernel_2",
-  "what limits the occupancy")
+says(1, "limited by registers, threads (kernel_1; kernel_3); by blocks (kernel_2)", "what limits the occupancy")
+says(1, "Less than one wave of blocks: kernel_2", "and whose grid does not fill the GPU")
 says(1, "clock: GPC at 1710 to 1730 MHz, as measured", "at which clock")
 says(2, "long_scoreboard: waiting for data from global or local memory; barrier: waiting for the other warps",
   "what the stall reasons mean")
