@@ -13,4 +13,15 @@ for script in $(grep -l 'lab\.gpu(' experiments/*.lua); do
     result "and nothing is written" $?
 done
 
+CUDA_VISIBLE_DEVICES='' capture "$tilelab" tests/gpu/run.lua
+is "$code" 0 "the GPU's tests where no GPU is seen"
+is "$(printf '%s\n' "$out" | head -n 1)" "1..$(printf '%s\n' "$out" | grep -c '^ok .* # SKIP ')" "are all skipped"
+like "$out" "^ok - tests/gpu/device.lua # SKIP .*" "by name"
+case $out in *--device*) false ;; esac
+result "with a reason that sends nobody to the CPU" $?
+like "$out" "^0 passed, 0 failed, [1-9][0-9]* skipped\$" "and counted"
+capture "$tilelab" tests/gpu/run.lua absent
+is "$code" 2 "a test that does not exist"
+like "$err" "no test of that name in tests/gpu" "is named"
+
 finish
