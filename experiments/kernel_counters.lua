@@ -32,13 +32,14 @@ lab.main(function()
     { "out", "string", "out/kernel_counters", "folder for the results", value = "FOLDER" },
     { "record", "boolean", false, "keep the result under experiments/recorded" },
   }
-  local device = lab.check(lab.device(opt.device))
+  local device = lab.check(lab.gpu(opt.device))
   local module = require "tilelab.draw.kernel_counters"
+  local list = kernels(device)
+  for _, kernel in ipairs(list) do kernel.plan = lab.check(lab.plan(kernel[2])) end -- opens the vendor's library
   local out = lab.recorded.open { experiment = "kernel_counters", device = device, out = opt.out,
     kernels = { "gemm", "m_grouped_gemm", "probe" }, record = opt.record, seed = 1 }
-  for _, kernel in ipairs(kernels(device)) do
-    local plan = lab.check(lab.plan(kernel[2]))
-    for _, row in ipairs(module.rows(kernel[1], plan)) do
+  for _, kernel in ipairs(list) do
+    for _, row in ipairs(module.rows(kernel[1], kernel.plan)) do
       out:row(row)
       print(("%-20s %-28s %16.6g %s"):format(row.kernel, row.quantity, row.value, row.unit))
     end

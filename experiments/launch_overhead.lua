@@ -22,7 +22,7 @@ lab.main(function()
     { "out", "string", "out/launch_overhead", "folder for the results", value = "FOLDER" },
     { "record", "boolean", false, "keep the result under experiments/recorded" },
   }
-  local device = lab.check(lab.device(opt.device))
+  local device = lab.check(lab.gpu(opt.device))
   local plan = lab.check(lab.plan { op = "probe_occupancy", variant = "smxx_stay", threads = 32, cycles = 0,
     dst = lab.check(lab.tensor { device = device, dtype = "i32", shape = { 1 } }):fill(0) })
   local graph = lab.check(device:graph(function() plan:launch(nil, LAUNCHES) end))

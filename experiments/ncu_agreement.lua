@@ -39,7 +39,7 @@ lab.main(function()
     { "out", "string", "out/ncu_agreement", "folder for the results", value = "FOLDER" },
     { "record", "boolean", false, "keep the result under experiments/recorded" },
   }
-  local device = lab.check(lab.device(opt.device))
+  local device = lab.check(lab.gpu(opt.device))
   local list = launches(device)
   if opt.only then
     local launch = lab.check(list[opt.only], "--only: there is no kernel " .. opt.only)

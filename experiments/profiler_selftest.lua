@@ -60,7 +60,7 @@ lab.main(function()
     { "out", "string", "out/profiler_selftest", "folder for the results", value = "FOLDER" },
     { "record", "boolean", false, "keep the result under experiments/recorded" },
   }
-  local device = lab.check(lab.device(opt.device))
+  local device = lab.check(lab.gpu(opt.device))
   local out = lab.check(lab.recorded.open { experiment = "profiler_selftest", device = device, out = opt.out,
     kernels = { "probe" }, record = opt.record, seed = 1 })
   selftest.counters(device, cases(device), out)

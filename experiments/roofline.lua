@@ -5,7 +5,7 @@ local lab = dofile((arg[0]:match("^.*/") or "./") .. "../lua/bootstrap.lua")
 
 local function kernels(device, tensor)
   local list = {}
-  local function kernel(name, plan) list[#list + 1] = { name = name, plan = lab.check(lab.plan(plan)) } end
+  local function kernel(name, plan) list[#list + 1] = { name = name, plan = lab.check(lab.plan(plan)), args = plan } end
   for _, size in ipairs { 512, 1024, 2048, 8192 } do
     local plan = { op = "gemm", variant = "cublaslt_dense", a = tensor("bf16", size, size),
       b = tensor("bf16", size, size), d = tensor("bf16", size, size) }
@@ -30,7 +30,7 @@ lab.main(function()
     { "out", "string", "out/roofline", "folder for the results", value = "FOLDER" },
     { "record", "boolean", false, "keep the result under experiments/recorded" },
   }
-  local device = lab.check(lab.device(opt.device))
+  local device = lab.check(lab.gpu(opt.device))
   local function tensor(dtype, ...)
     return lab.check(lab.tensor { device = device, dtype = dtype, shape = { ... } }):normal { seed = 1 }
   end
@@ -38,9 +38,11 @@ lab.main(function()
     return { op = "probe_copy", variant = "smxx_vec16", src = tensor("fp32", words), dst = tensor("fp32", words) }
   end
   local roofline = require "tilelab.roofline"
+  local list = kernels(device, tensor) -- before the provenance, which names the vendor's library once it is open
   local out = lab.recorded.open { experiment = "roofline", device = device, out = opt.out,
-    kernels = { "gemm", "m_grouped_gemm", "probe" }, record = opt.record, seed = 1 }
-  roofline.measure { device = device, kernels = kernels(device, tensor), rounds = opt.rounds, out = out,
+    kernels = { "gemm", "m_grouped_gemm", "probe" }, record = opt.record, seed = 1,
+    extra = { rounds = opt.rounds } }
+  roofline.measure { device = device, kernels = list, rounds = opt.rounds, out = out,
     copy = copy(536870912), near_copy = copy(4194304) }
   require("tilelab.draw.roofline").draw(out:close(), { folder = opt.out })
 end)

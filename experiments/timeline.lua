@@ -11,7 +11,7 @@ lab.main(function()
     { "out", "string", "out/timeline", "folder for the results", value = "FOLDER" },
     { "record", "boolean", false, "keep the result under experiments/recorded" },
   }
-  local device = lab.check(lab.device(opt.device))
+  local device = lab.check(lab.gpu(opt.device))
   local function tensor(dtype, ...)
     return lab.check(lab.tensor { device = device, dtype = dtype, shape = { ... } }):normal { seed = 1 }
   end

@@ -44,6 +44,7 @@ static const char usage_text[] =
     "  describe     what a metric means\n"
     "  compare      what became faster or slower between two result files\n"
     "  figures      draws the figures of all records\n"
+    "  bench-check  holds the records against what must be reached\n"
     "and further files of lua/tilelab/command.\n";
 
 static int usage_error(const char *message, const char *option)

@@ -38,6 +38,7 @@ local main = require "tilelab.main"
 lab.main = main.main
 lab.usage_error = main.usage_error
 lab.check = main.check
+lab.gpu = main.gpu
 
 lab.options = require("tilelab.options").options
 lab.measure = require("tilelab.measure").measure

@@ -52,6 +52,10 @@ function compare.keys(base, new, given)
   for _, key in ipairs(rows.keys(base)) do
     if find(of_new, key) then keys[#keys + 1] = key end
   end
+  if #keys == 0 and #of_new + #rows.keys(base) > 0 then
+    refuse("%s and %s have no column in common that tells rows apart; are they of the same experiment?",
+      base.path, new.path)
+  end
   return keys
 end
 

@@ -16,6 +16,12 @@ local rows = require "tilelab.rows"
 
 local draw = {}
 
+-- "SM at 1564 to 1950 MHz, as measured"
+function draw.clock_range(lo, hi, of)
+  local range = hi - lo < 1 and ("%.0f MHz"):format(hi) or ("%.0f to %.0f MHz"):format(lo, hi)
+  return ("%s at %s, as measured"):format(of, range)
+end
+
 -- What a caption says of the clock: as measured where the rows have it, else as the provenance has it.
 function draw.clock(data)
   local lo, hi = math.huge, -math.huge
@@ -24,8 +30,7 @@ function draw.clock(data)
     if clock then lo, hi = math.min(lo, clock), math.max(hi, clock) end
   end
   if lo > hi then return data.provenance.clock end
-  local range = hi - lo < 1 and ("%.0f MHz"):format(hi) or ("%.0f to %.0f MHz"):format(lo, hi)
-  return "SM at " .. range .. ", as measured"
+  return draw.clock_range(lo, hi, "SM")
 end
 
 -- Conditions of a caption, from the provenance.
@@ -69,7 +74,7 @@ end
 -- Prints the paths of drawn figures, and each note once.
 function draw.print(list)
   local seen = {}
-  for _, files in ipairs(list) do print("figure   " .. (files.pdf or files.gp)) end
+  for _, files in ipairs(list) do print("figure   " .. (files.pdf or files.gp):gsub("^%./", "")) end
   for _, files in ipairs(list) do
     local note = files.note
     if note and not seen[note] then print(note) end

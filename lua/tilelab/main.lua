@@ -35,6 +35,18 @@ function main.check(value, message, code, ...)
   return value, message, code, ...
 end
 
+-- lab.gpu(name) -> the device, or nil, message, code where there is none of that name or it is no NVIDIA
+-- GPU. For names that the user gave, and work that the CPU cannot do: no message sends there.
+function main.gpu(name)
+  local known, device, message, code = pcall(core.device, name)
+  if not known then return nil, tostring(device), "argument" end
+  if not device then return nil, (message:gsub(",? or use %-%-device cpu", "")), code end
+  if device.arch == 0 then
+    return nil, ("device '%s': this needs an NVIDIA GPU; give cuda or cuda:N"):format(name), "argument"
+  end
+  return device
+end
+
 local function handle(value)
   if core.error_kind(value) then return value end
   return debug.traceback(tostring(value), 2)

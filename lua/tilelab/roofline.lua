@@ -5,6 +5,7 @@
 -- counter at the clock of the counted run (Yang, Kurth and Williams 2020 for the method).
 
 local lab = require "tilelab"
+local spot = require "tilelab.spot"
 
 local roofline = {}
 
@@ -50,17 +51,17 @@ local function points(settings, kernel, timed, peak, rates)
   return derived
 end
 
--- settings: device, kernels = {{name, plan}}, copy and near_copy = arguments of lab.plan (one far larger
+-- settings: device, kernels = {{name, plan, args}}, copy and near_copy = arguments of lab.plan (one far larger
 -- than L2, one that stays in it), rounds, out = a record.
 function roofline.measure(settings)
   local copy, near = lab.check(lab.plan(settings.copy)), lab.check(lab.plan(settings.near_copy))
-  local contenders = { { name = "copy", plan = copy } }
+  local contenders = { spot.contender("copy", copy, settings.copy) }
   for _, kernel in ipairs(settings.kernels) do
-    contenders[#contenders + 1] = { name = kernel.name, plan = kernel.plan }
+    contenders[#contenders + 1] = spot.contender(kernel.name, kernel.plan, kernel.args)
   end
   local timed = lab.measure { contenders = contenders, rounds = settings.rounds, mode = "cold", seed = 1 }
-  local hot = lab.measure { contenders = { { name = "copy in L2", plan = near } }, rounds = settings.rounds,
-    mode = "hot", seed = 1 }
+  local hot = lab.measure { contenders = { spot.contender("copy in L2", near, settings.near_copy) },
+    rounds = settings.rounds, mode = "hot", seed = 1 }
   local rates = { dram = bandwidth(settings.out, "copy", "dram", timed.by_name.copy, copy:bytes()),
     l2 = bandwidth(settings.out, "copy in L2", "l2", hot[1], near:bytes()) }
   local peak, fastest = 0, nil

@@ -77,10 +77,28 @@ function builders.roofline(add)
     local ai = 0.2 * 2.4 ^ k
     local gflops = math.min(942000, 4250 * ai) * (0.95 - 0.02 * k)
     for _, level in ipairs { "dram", "l2" } do
-      row { kind = "point", point = "kernel_" .. k, level = level, ai = level == "dram" and ai or ai / 1.8,
-        gflops = gflops, gbps = gflops / ai, ceiling_gflops = math.min(948900, 4250 * ai), time_us = 100,
+      local of_level = level == "dram" and ai or ai / 1.8
+      row { kind = "point", point = "kernel_" .. k, level = level, ai = of_level,
+        gflops = gflops, gbps = gflops / of_level, ceiling_gflops = math.min(948900, 4250 * ai), time_us = 100,
         time_us_lo = 98, time_us_hi = 103, sm_clock_mhz = 1700 + 5 * k, source = "timing" }
     end
+  end
+end
+
+function builders.kernel_counters(add)
+  for k, limiter in ipairs { "registers, threads", "blocks", "registers, threads" } do
+    local function row(quantity, value, unit, note)
+      add { kernel = "kernel_" .. k, quantity = quantity, value = value, unit = unit, note = note or "-" }
+    end
+    row("theoretical_occupancy", 100 / k, "%", limiter)
+    row("waves", k == 2 and 0.25 or k, "waves")
+    row("achieved_occupancy", 80 / k, "%")
+    for s, reason in ipairs { "long_scoreboard", "barrier", "drain", "selected" } do
+      row("stall_" .. reason, s * k, "warp")
+    end
+    row("logical_bytes", k == 2 and 128 or 2e9, "byte")
+    row("measured_bytes", k == 2 and 4096 or 2.1e9, "byte")
+    row("gpc_clock", 1700 + 10 * k, "MHz")
   end
 end
 

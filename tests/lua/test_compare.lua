@@ -87,6 +87,9 @@ t.is(result.regressions, 1, "lower is the regression there")
 
 refusal(function() compare.files(file "op x\na 1\n", new, {}) end, "has no column 'time_us' to compare",
   "no such value")
+refusal(function() compare.files(base, file "kernel time_us\nk 1\n", {}) end,
+  "no column in common that tells rows apart", "files of two experiments")
+t.is(#compare.files(file "time_us\n1\n", file "time_us\n2\n", {}).rows, 1, "one row each needs no key")
 refusal(function() compare.files(base, new, { key = { "variants" } }) end, "did you mean 'variant'", "no such key")
 refusal(function() compare.files(base, new, { key = { "op" } }) end,
   "1?%d%.tsv:%d: the same op as in .*:%d; give the columns", "rows that the key does not tell apart")

@@ -42,6 +42,15 @@ r = run [[lab.main(function() lab.record.read("/no/such/x.tsv") end)]]
 t.is(r.code, 2, "a file that cannot be read")
 t.ok(not r.err:find("traceback"), "without a traceback")
 
+r = run [[lab.main(function() lab.check(lab.gpu "cpu") end)]]
+t.is(r.code, 2, "the CPU where only a GPU will do")
+t.is(r.err, "script: device 'cpu': this needs an NVIDIA GPU; give cuda or cuda:N\n", "is a refusal in one line")
+r = run [[lab.main(function() lab.check(lab.gpu "gpu") end)]]
+t.is(r.code, 2, "a device that is none")
+t.is(r.err, "script: unknown device 'gpu'; devices are cpu, cuda and cuda:N\n", "also")
+local gpu, absent = lab.gpu "cuda"
+t.ok(gpu or absent:find "^device 'cuda': " and not absent:find "--device cpu", "no GPU: the CPU is not offered")
+
 r = run [[lab.main(function() local x = nil; x.y = 1 end)]]
 t.is(r.code, 1, "a defect")
 t.like(r.err, "script.lua:2: attempt to index a nil value.*stack traceback", "prints a traceback")

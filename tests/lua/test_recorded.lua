@@ -28,6 +28,7 @@ for _, item in ipairs(recorded.list()) do
   if ok then
     t.is(recorded.chip { model = data.provenance.device_model, arch = item.chip == "cpu" and 0 or 90 }, item.chip,
       item.path .. ": lies in the folder of its chip")
+    t.is(data.provenance.dirty, "no", item.path .. ": measured with a commit as it is")
   end
 end
 local problems, marks = document.check(lab.root .. "/README.md")
@@ -148,13 +149,29 @@ for _, item in ipairs(recorded.list()) do
       and caption:find("tilelab commit " .. lab.commit:sub(1, 12), 1, true),
       figure.caption:match("[^/]*$") .. ": device and commit in the caption")
   end
-  local expected = item.experiment == "roofline" and 2 or item.experiment == "roofline_samples" and 0 or 1
+  local expected = ({ roofline = 2, kernel_counters = 3, roofline_samples = 0 })[item.experiment] or 1
   t.is(#files, expected, ("%s: %d figures"):format(item.experiment, expected))
 end
 data = recorded.read(path)
 data.provenance["kernel_sha256.gemm"] = "other"
 t.like(t.read(draw.record(data, { folder = folder / "figures" })[1].caption),
   "Changed since it was recorded: gemm", "a stale record says so in the caption")
+local counters = draw.record(recorded.read(recorded.path("kernel_counters", "cpu")), { folder = folder / "figures" })
+local function says(position, what, name)
+  t.ok(t.read(counters[position].caption):find(what, 1, true) ~= nil, "kernel_counters: " .. name)
+end
+says(1, "limited by registers, threads (kernel_1; kernel_3); by blocks (kernel_2)", "what limits the occupancy")
+says(1, "Less than one wave of blocks: kernel_2", "and whose grid does not fill the GPU")
+says(1, "clock: GPC at 1710 to 1730 MHz, as measured", "at which clock")
+says(2, "long_scoreboard: waiting for data from global or local memory; barrier: waiting for the other warps",
+  "what the stall reasons mean")
+says(3, "(n = 2 kernels)", "bytes of kernels that are large enough")
+says(3, "Left out, since it needs less than 1 MB: kernel_2", "and which are not")
+local padding = recorded.read(recorded.path("roofline", "cpu"))
+local drawn = t.read(draw.record(padding, { folder = folder / "figures" })[1].dat)
+for _, row in ipairs(padding.rows) do row.ai = row.kind == "point" and tostring(2 * tonumber(row.ai)) or row.ai end
+t.is(t.read(draw.record(padding, { folder = folder / "figures" })[1].dat), drawn,
+  "a roofline counts the equation's FLOPs on both axes, not those of padding")
 local no_roof = recorded.read(recorded.path("roofline", "cpu"))
 for i = #no_roof.rows, 1, -1 do
   if no_roof.rows[i].kind == "bandwidth" then table.remove(no_roof.rows, i) end

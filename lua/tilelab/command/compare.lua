@@ -21,7 +21,7 @@ end
 local function print_conditions(base, new)
   local list = compare.conditions(base, new)
   if #list == 0 then
-    print("conditions agree: device, driver, clocks, commit, compilers")
+    print("conditions agree as far as they are recorded: device, driver, clocks, commit, compilers")
     return
   end
   local cells = { { "differs", "base", "new" } }
@@ -107,16 +107,16 @@ local function draw(result, base, new, opt, threshold)
     regions = { { from = 1 / (1 + threshold), to = 1 + threshold,
       label = ("within %g %%"):format(100 * threshold) } },
     caption = {
-      what = ("Ratio of %s, new over base, row by row; base: commit %s, new: commit %s"):format(
-        opt.value, short.base:sub(1, 12), short.new:sub(1, 12)),
-      statistic = "ratio of the two recorded values", n = "as recorded",
+      what = ("Ratio of %s, new over base, for each %s; base: commit %s, new: commit %s"):format(
+        opt.value, #keys > 0 and table.concat(keys, ", ") or "row", short.base:sub(1, 12), short.new:sub(1, 12)),
+      statistic = "ratio of the two recorded values", n = ("%d rows"):format(#list),
       interval = "95 % intervals of the ratio from those of both values",
       device = new.provenance.device_model, clock = new.provenance.clock, commit = short.new:sub(1, 12),
       note = #list < #result.rows and ("Drawn are the %d rows farthest from 1 of %d"):format(#list,
         #result.rows) or nil,
     },
   })
-  print("figure   " .. (files.pdf or files.gp))
+  print("figure   " .. (files.pdf or files.gp):gsub("^%./", ""))
   if files.note then print(files.note) end
 end
 

@@ -19,11 +19,22 @@ local overhead = {
   },
 }
 
+local NAMES = { c_call = "launch from C", lua_call = "launch from Lua", lua_added = "added by Lua",
+  graph_replay = "graph replay" }
+
+local function name_of(row)
+  local name = NAMES[row.path] or row.path
+  return row.launches == "1" and name or ("%s, a kernel of %s"):format(name, row.launches)
+end
+
 function overhead.draw(data, options)
   local series, by_statistic, samples = {}, {}, {}
-  local lo, hi = math.huge, 0
+  local lo, hi, counters = math.huge, 0, nil
   for _, row in ipairs(data.rows) do
-    if row.path == "counters" then goto continue end -- a profile call: not of this scale
+    if row.path == "counters" then -- a profile call: not of this scale
+      if row.statistic == "median" then counters = data:number(row, "time_us") end
+      goto continue
+    end
     local points = by_statistic[row.statistic]
     if not points then
       points = {}
@@ -32,8 +43,8 @@ function overhead.draw(data, options)
     end
     local time = data:number(row, "time_us")
     lo, hi = math.min(lo, time), math.max(hi, time)
-    points[#points + 1] = { x = row.launches == "1" and row.path or ("%s, %s kernels"):format(row.path,
-      row.launches), y = time, lo = tonumber(row.time_us_lo), hi = tonumber(row.time_us_hi) }
+    points[#points + 1] = { x = name_of(row), y = time, lo = tonumber(row.time_us_lo),
+      hi = tonumber(row.time_us_hi) }
     samples[row.samples] = true
     ::continue::
   end
@@ -41,9 +52,13 @@ function overhead.draw(data, options)
   return draw.figures(data, options, { {
     name = "launch_overhead", kind = "dots", xlabel = "Path", ylabel = "Host time of a launch (µs)",
     series = series, logy = lo > 0 and hi > 30 * lo and 10 or nil, zero = true,
-    caption = { what = "Host time to submit one launch, by path",
+    caption = { what = "Host time to submit one launch: in a loop in C, in a loop in Lua, the difference of "
+        .. "both in the same round, and in a graph",
       n = not next(samples, count) and count .. " rounds" or "rounds as recorded",
-      statistic = "statistic that the key names" },
+      statistic = #series == 1 and series[1].name or "statistic that the key names",
+      clock = draw.clock(data) or "not recorded (these are times of the host)",
+      note = counters and ("Not drawn: a launch whose counters are read, session open, takes %.3g ms"):format(
+        counters * 1e-3) or nil },
   } })
 end
 

@@ -13,6 +13,8 @@ local draw = require "tilelab.draw"
 
 local KINDS = { "count", "occupancy", "cycle_ratio", "rate" }
 
+local CLOCK = "gpc__cycles_elapsed.avg.per_second" -- of the counted run
+
 local agreement = {
   schema = {
     { "kernel", "text" }, { "metric", "text" }, { "kind", "text", KINDS }, { "tilelab", "number" },
@@ -22,6 +24,13 @@ local agreement = {
 
 function agreement.draw(data, options)
   local series, values, kernels, num_kernels = {}, {}, {}, 0
+  local lo, hi = math.huge, -math.huge
+  for _, row in ipairs(data.rows) do
+    if row.metric == CLOCK then
+      local clock = data:number(row, "tilelab") * 1e-6
+      lo, hi = math.min(lo, clock), math.max(hi, clock)
+    end
+  end
   for slot, kind in ipairs(KINDS) do
     local points = {}
     for _, row in ipairs(data.rows) do
@@ -42,7 +51,10 @@ function agreement.draw(data, options)
     yrange = draw.ratio_range(values, 0.04),
     caption = { what = "Counters of the same launches read by tilelab, over those read by ncu",
       n = ("%d readings of %d kernels"):format(#data.rows, num_kernels),
-      statistic = "counter of one kernel" },
+      statistic = "ratio of one counter of one kernel",
+      clock = lo <= hi and draw.clock_range(lo, hi, "GPC") or nil,
+      note = "Rates are shown, not held to anything: clocks are not locked, and the two tools begin and "
+        .. "end their counts at other moments" },
   } })
 end
 

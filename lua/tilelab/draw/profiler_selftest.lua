@@ -43,7 +43,8 @@ function selftest.draw(data, options)
     references = { { y = 1, label = "expected" } }, yrange = draw.ratio_range(values, 0.02),
     regions = { { from = 0.99, to = 1.01, label = "within 1 %" } },
     caption = { what = "Counters of kernels with known answers, over what they must read",
-      n = #points, statistic = "counter of one case" },
+      n = #points, statistic = "ratio of one counter in one case",
+      clock = draw.clock(data) or "not recorded (none of these counters depends on it)" },
   } })
 end
 

@@ -3,14 +3,20 @@
 --   kind      bandwidth (a sloped roof), peak (a flat one), point (a kernel)
 --   point     name of the kernel, or of what the ceiling was measured with: copy, cublaslt, counter
 --   level     dram or l2; compute for peaks
---   ai        FLOP per byte that crossed this level by counters; "-" for ceilings
+--   ai        FLOP by counter, those of padding too, per byte that crossed this level by counter; "-" for
+--             ceilings
 --   gflops    10^9 FLOP/s of the descriptor's FLOPs; "-" for bandwidths
 --   gbps      10^9 bytes/s at this level; "-" for peaks
---   ceiling_gflops   of a point: min(highest peak, bandwidth of its level x ai); "-" for ceilings
+--   ceiling_gflops   of a point: min(fastest kernel, copy's bandwidth at its level x ai), for FLOP by
+--             counter; "-" for ceilings
 --   time_us time_us_lo time_us_hi   kernel time alone, median with its 95 % interval; "-" where the
 --             number comes from a counter
 --   sm_clock_mhz     during the measurement; the counter's peak is at this clock
 --   source    where the number comes from: timing, counter
+--
+-- The figure counts the descriptor's FLOPs on both axes (x is gflops over gbps), so that a point at a
+-- sloped roof moves bytes at its rate. With ai along x, a kernel that computes padding would seem to
+-- lie far below a roof that it reaches.
 
 local core = require "tilelab_core"
 local draw = require "tilelab.draw"
@@ -73,7 +79,7 @@ local function kernels(data)
       end
       local y, time = data:number(row, "gflops") * 1e-3, tonumber(row.time_us)
       local lo, hi = tonumber(row.time_us_lo), tonumber(row.time_us_hi)
-      series.points[#series.points + 1] = { x = data:number(row, "ai"), y = y,
+      series.points[#series.points + 1] = { x = y * 1e3 / data:number(row, "gbps"), y = y,
         lo = time and hi and y * time / hi, hi = time and lo and y * time / lo,
         mark = row.level == "l2" }
     end
@@ -92,8 +98,10 @@ function roofline.draw(data, options)
       ylabel = "Performance (TFLOP/s)",
       series = table.move(list, first, math.min(first + MAX_KERNELS - 1, #list), 1, {}),
       roofs = roofs, peaks = peaks, marked = "L2 traffic",
-      caption = { what = "Roofline: performance against FLOP per byte of DRAM and of L2 traffic, "
-        .. "by counters, under measured ceilings", n = "as recorded", statistic = "median", note = peaks_text },
+      caption = { what = "Roofline: the FLOPs that the equation needs, per second and per byte that DRAM moved or "
+        .. "L2 sent by counter, under measured ceilings",
+        n = data.provenance.rounds and data.provenance.rounds .. " rounds",
+        statistic = "median", note = "Peaks: " .. peaks_text },
     }
   end
   return draw.figures(data, options, specs)

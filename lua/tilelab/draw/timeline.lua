@@ -7,8 +7,12 @@
 
 local core = require "tilelab_core"
 local draw = require "tilelab.draw"
+local rows = require "tilelab.rows"
 
 local MAX_POINTS = 1000 -- of a series: more cannot be told apart at a column's width
+
+-- What experiments/timeline.lua launches.
+local REGION = "a dense product, the same product in 32 ragged groups, and a copy, from left to right"
 
 local timeline = {
   schema = { { "metric", "text" }, { "unit", "text" }, { "time_us", "number" }, { "value", "number?" } },
@@ -19,14 +23,14 @@ local NAMES = { sm_busy = "multiprocessors", tensor_busy = "tensor cores", dram_
 
 -- The rows of a result of lab.timeline, in the columns above.
 function timeline.rows(result)
-  local rows = {}
+  local list = {}
   for _, series in ipairs(result.series) do
     for _, point in ipairs(series.points) do
-      rows[#rows + 1] = { metric = series.name, unit = series.unit or "-", time_us = point.x,
+      list[#list + 1] = { metric = series.name, unit = series.unit or "-", time_us = point.x,
         value = point.y == point.y and point.y or "-" }
     end
   end
-  return rows
+  return list
 end
 
 -- Means over as many neighbours as needed to be few enough.
@@ -45,7 +49,7 @@ local function thinned(points)
 end
 
 function timeline.draw(data, options)
-  local series, by_metric, last_us, merged = {}, {}, 0, 1
+  local series, by_metric, last_us, merged, highest = {}, {}, 0, 1, 0
   for _, row in ipairs(data.rows) do
     if NAMES[row.metric] then
       if not by_metric[row.metric] then
@@ -55,6 +59,7 @@ function timeline.draw(data, options)
       local points, time_us = by_metric[row.metric].points, data:number(row, "time_us")
       last_us = math.max(last_us, time_us)
       points[#points + 1] = { x = time_us * 1e-3, y = tonumber(row.value) or 0 / 0 }
+      highest = math.max(highest, rows.number(row.value) or 0)
     end
   end
   if #series == 0 then
@@ -68,8 +73,10 @@ function timeline.draw(data, options)
   end
   return draw.figures(data, options, { {
     name = "timeline", kind = "trace", xlabel = "Time (ms)", ylabel = "Busy (% of peak)", series = series,
-    caption = { what = "Activity of the whole GPU over a region",
+    yrange = highest <= 100 and { 0, 100 } or nil,
+    caption = { what = "Activity of the whole GPU over " .. REGION,
       n = ("%d intervals of %.3g us"):format(count, count > 1 and last_us / (count - 1) or 0),
+      clock = draw.clock(data) or "not recorded (shares of the peak at any clock)",
       statistic = merged > 1 and ("mean of %d intervals"):format(merged) or "mean of the interval" },
   } })
 end

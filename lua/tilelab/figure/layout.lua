@@ -26,7 +26,7 @@ local function key_layout(figure, width)
   end
   for _, label in ipairs(figure.mark_labels) do add(label) end
   if figure.band_label then add(figure.band_label) end
-  if figure.peaks and figure.peaks[2] then add(figure.peaks[2].label) end
+  if figure.peaks and figure.peaks[2] then add("peak: " .. figure.peaks[2].label) end
   for _, line in ipairs(figure.references) do add(line.label) end
   for _, region in ipairs(figure.regions) do add(region.label) end
   local widest, longest = 0, 0

@@ -204,7 +204,7 @@ local function roof_settings(figure, box, emit)
   emit("LOWER_PEAK = %s", number(lower and lower.y))
   emit("KNEE = %s", number(lower and lower.y / fastest or 0))
   emit("LOWER_PEAKS = %d", lower and 1 or 0)
-  emit("LOWER_NAME = %s", quote(lower and text.shorten(lower.label, box.key.cut, SIZE) or ""))
+  emit("LOWER_NAME = %s", quote(lower and text.shorten("peak: " .. lower.label, box.key.cut, SIZE) or ""))
   local y = box.bottom + axes.position(box.y, peak.y) * box.plot_height + LINE / 2 + 0.5
   emit("set label 70 %s at screen %.5f, screen %.5f right noenhanced",
     quote(text.shorten(peak.label, plot_width - 8, SIZE)), 1 - (box.right + 1) / box.width,

@@ -7,7 +7,7 @@
 local rows = {
   -- Clocks: in every group, since a rate without its clock says nothing.
   { "sm__cycles_elapsed.avg.per_second", "sm_clock", "Hz",
-    "Clock of the multiprocessors while the region ran." },
+    "Clock of the multiprocessors while the region ran; too low in a short region, unlike gpc_clock." },
   { "gpc__cycles_elapsed.avg.per_second", "gpc_clock", "Hz",
     "Clock of the processing clusters; the multiprocessors share it." },
   { "dram__cycles_elapsed.avg.per_second", "dram_clock", "Hz", "Clock of the memory." },
