@@ -8,6 +8,7 @@
 #   make toolkit        installs the CUDA 13.0 compiler into build/toolkit, for machines without one
 #   make SANITIZE=1     ASan and UBSan, into build/sanitize
 #   make check-gpu      the tests that need a GPU; skipped, with the reason, where there is none
+#   make check-gpu-sanitizer    compute-sanitizer over the self-test kernels
 #   make figures        draws every figure again from experiments/recorded, without a GPU
 #   make bench-check    holds the records against tests/targets.tsv
 #   make lint           luacheck and cppcheck, where they are installed
@@ -70,7 +71,7 @@ CUDA_LIBS = $(if $(filter 1,$(CUDA)),$(firstword $(wildcard $(CUDA_HOME)/lib64/l
             $(CUDA_HOME)/lib/libcudart_static.a)) -lrt -ldl -lpthread)
 
 .PHONY: all run check check-c check-lua check-lua-host check-lua-stock check-cli lint clean setup help \
-    check-all check-programs check-gpu toolkit figures bench-check FORCE
+    check-all check-programs check-gpu check-gpu-sanitizer toolkit figures bench-check FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 $(if $(V),,.SILENT:)
@@ -211,6 +212,11 @@ check-cli: all
 # Where there is a GPU but no Lua to build with, the binary that was brought along runs them.
 check-gpu: $(if $(wildcard /usr/include/lua5.4/lua.h),all)
 	@$(BUILD)/tilelab tests/gpu/run.lua $(ARGS)
+
+# compute-sanitizer over the kernels that the profiler tests itself with.
+check-gpu-sanitizer: $(if $(wildcard /usr/include/lua5.4/lua.h),all)
+	@for tool in memcheck racecheck synccheck initcheck; do echo "-- $$tool"; \
+	    compute-sanitizer --tool $$tool --error-exitcode 1 $(BUILD)/tilelab tests/gpu/probes.lua || exit 1; done
 
 # --- records ---------------------------------------------------------------------------------
 
