@@ -26,24 +26,6 @@ struct recording_box {
     bool on;
 };
 
-static void set_integer(lua_State *L, const char *name, int64_t value)
-{
-    lua_pushinteger(L, value);
-    lua_setfield(L, -2, name);
-}
-
-static void set_number(lua_State *L, const char *name, double value)
-{
-    lua_pushnumber(L, value);
-    lua_setfield(L, -2, name);
-}
-
-static void set_string(lua_State *L, const char *name, const char *value)
-{
-    lua_pushstring(L, value);
-    lua_setfield(L, -2, name);
-}
-
 static void set_triple(lua_State *L, const char *name, const int value[3])
 {
     lua_createtable(L, 3, 0);
@@ -75,23 +57,23 @@ static int recording_begin(lua_State *L)
 static void push_record(lua_State *L, const struct tl_kernel_record *record)
 {
     lua_createtable(L, 0, 16);
-    set_string(L, "name", record->name);
-    set_string(L, "symbol", record->symbol);
+    tlua_set_string(L, "name", record->name);
+    tlua_set_string(L, "symbol", record->symbol);
     if (!isnan(record->duration_us)) {
-        set_number(L, "duration_us", record->duration_us);
-        set_integer(L, "start_ns", record->start_ns);
+        tlua_set_number(L, "duration_us", record->duration_us);
+        tlua_set_integer(L, "start_ns", record->start_ns);
     }
     set_triple(L, "grid", record->grid);
     set_triple(L, "block", record->block);
     set_triple(L, "cluster", record->cluster);
-    set_integer(L, "registers", record->registers);
-    set_integer(L, "static_shared_bytes", record->static_shared_bytes);
-    set_integer(L, "dynamic_shared_bytes", record->dynamic_shared_bytes);
-    set_integer(L, "shared_carveout_bytes", record->shared_carveout_bytes);
-    set_integer(L, "local_bytes", record->local_bytes);
-    set_integer(L, "max_active_clusters", record->max_active_clusters);
-    set_integer(L, "stream", record->stream);
-    set_integer(L, "graph_node", (int64_t)record->graph_node);
+    tlua_set_integer(L, "registers", record->registers);
+    tlua_set_integer(L, "static_shared_bytes", record->static_shared_bytes);
+    tlua_set_integer(L, "dynamic_shared_bytes", record->dynamic_shared_bytes);
+    tlua_set_integer(L, "shared_carveout_bytes", record->shared_carveout_bytes);
+    tlua_set_integer(L, "local_bytes", record->local_bytes);
+    tlua_set_integer(L, "max_active_clusters", record->max_active_clusters);
+    tlua_set_integer(L, "stream", record->stream);
+    tlua_set_integer(L, "graph_node", (int64_t)record->graph_node);
 }
 
 static int recording_finish(lua_State *L)
@@ -152,15 +134,16 @@ static int occupancy(lua_State *L)
     if (status != TL_OK)
         return tlua_refused(L, status);
     lua_createtable(L, 0, 6);
-    set_number(L, "percent", result.percent);
-    set_string(L, "limiter", result.limiter);
-    set_number(L, "waves", result.waves);
-    set_integer(L, "blocks_per_multiprocessor", result.blocks_per_multiprocessor);
-    set_integer(L, "warps_per_multiprocessor", result.warps_per_multiprocessor);
+    tlua_set_number(L, "percent", result.percent);
+    tlua_set_string(L, "limiter", result.limiter);
+    tlua_set_number(L, "waves", result.waves);
+    tlua_set_integer(L, "blocks_per_multiprocessor", result.blocks_per_multiprocessor);
+    tlua_set_integer(L, "warps_per_multiprocessor", result.warps_per_multiprocessor);
     lua_createtable(L, 0, TL_NUM_LIMITS);
     for (int i = 0; i < TL_NUM_LIMITS; i++)
         if (result.limit[i] != INT_MAX)
-            set_integer(L, tl_occupancy_limit_name((enum tl_occupancy_limit)i), result.limit[i]);
+            tlua_set_integer(L, tl_occupancy_limit_name((enum tl_occupancy_limit)i),
+                             result.limit[i]);
     lua_setfield(L, -2, "limits");
     return 1;
 }

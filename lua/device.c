@@ -110,11 +110,9 @@ static int device_list(lua_State *L)
     for (int i = 0; (name = tl_device_name_at(i)) != NULL; i++) {
         struct tl_device *device;
         lua_createtable(L, 0, 2);
-        lua_pushstring(L, name);
-        lua_setfield(L, -2, "name");
+        tlua_set_string(L, "name", name);
         bool open = tl_device_open(name, &device) == TL_OK;
-        lua_pushstring(L, open ? device->model : tl_error_message());
-        lua_setfield(L, -2, open ? "model" : "reason");
+        tlua_set_string(L, open ? "model" : "reason", open ? device->model : tl_error_message());
         lua_rawseti(L, -2, i + 1);
     }
     return 1;

@@ -35,12 +35,9 @@ static void push_metatable(lua_State *L)
 void tlua_error_push(lua_State *L, const char *kind, const char *message, const char *code)
 {
     lua_createtable(L, 0, 3);
-    lua_pushstring(L, kind);
-    lua_setfield(L, -2, "kind");
-    lua_pushstring(L, message);
-    lua_setfield(L, -2, "message");
-    lua_pushstring(L, code);
-    lua_setfield(L, -2, "code");
+    tlua_set_string(L, "kind", kind);
+    tlua_set_string(L, "message", message);
+    tlua_set_string(L, "code", code);
     push_metatable(L);
     lua_setmetatable(L, -2);
 }
@@ -138,6 +135,30 @@ lua_Integer tlua_field_integer(lua_State *L, int index, const char *name, lua_In
     }
     lua_pop(L, 1);
     return value;
+}
+
+void tlua_set_string(lua_State *L, const char *name, const char *value)
+{
+    lua_pushstring(L, value);
+    lua_setfield(L, -2, name);
+}
+
+void tlua_set_number(lua_State *L, const char *name, double value)
+{
+    lua_pushnumber(L, value);
+    lua_setfield(L, -2, name);
+}
+
+void tlua_set_integer(lua_State *L, const char *name, int64_t value)
+{
+    lua_pushinteger(L, value);
+    lua_setfield(L, -2, name);
+}
+
+void tlua_set_boolean(lua_State *L, const char *name, bool value)
+{
+    lua_pushboolean(L, value);
+    lua_setfield(L, -2, name);
 }
 
 void tlua_metatable(lua_State *L, const char *name, const luaL_Reg *meta, const luaL_Reg *methods,

@@ -4,7 +4,8 @@
  *       args = list of {name, role = "in" | "out" | "inout", optional, shape, dtypes = {...}},
  *       params = list of {name, choices = {"nt", ...} | nil, default, min, max}}
  *   lab.kernels([operation]) -> list of {operation, variant, arch, summary,
- *       dtypes = {...} the float types it computes on, tunables = list of {name, default, choices = {64, 128}}}; raises for an unknown operation
+ *       dtypes = {...} the float types it computes on,
+ *       tunables = list of {name, default, choices = {64, 128}}}; raises for an unknown operation
  *
  * A default that is absent must be given by the caller.
  */
@@ -14,12 +15,6 @@
 #include <string.h>
 
 #include "core/kernel.h"
-
-static void set_string(lua_State *L, const char *name, const char *value)
-{
-    lua_pushstring(L, value);
-    lua_setfield(L, -2, name);
-}
 
 /* Pushes the words of a list separated by spaces. */
 static void push_words(lua_State *L, const char *words)
@@ -51,11 +46,10 @@ static void push_arg(lua_State *L, const struct tl_arg_spec *spec)
 {
     static const char *const roles[] = {[TL_IN] = "in", [TL_OUT] = "out", [TL_INOUT] = "inout"};
     lua_newtable(L);
-    set_string(L, "name", spec->name);
-    set_string(L, "role", roles[spec->role]);
-    set_string(L, "shape", spec->shape);
-    lua_pushboolean(L, spec->optional);
-    lua_setfield(L, -2, "optional");
+    tlua_set_string(L, "name", spec->name);
+    tlua_set_string(L, "role", roles[spec->role]);
+    tlua_set_string(L, "shape", spec->shape);
+    tlua_set_boolean(L, "optional", spec->optional);
     set_dtypes(L, spec->dtypes);
 }
 
@@ -70,15 +64,13 @@ static void push_word(lua_State *L, const char *words, int position)
 static void push_param(lua_State *L, const struct tl_param_spec *spec)
 {
     lua_newtable(L);
-    set_string(L, "name", spec->name);
+    tlua_set_string(L, "name", spec->name);
     if (spec->choices) {
         push_words(L, spec->choices);
         lua_setfield(L, -2, "choices");
     } else {
-        lua_pushnumber(L, spec->min);
-        lua_setfield(L, -2, "min");
-        lua_pushnumber(L, spec->max);
-        lua_setfield(L, -2, "max");
+        tlua_set_number(L, "min", spec->min);
+        tlua_set_number(L, "max", spec->max);
     }
     if (isnan(spec->fallback))
         return;
@@ -92,8 +84,8 @@ static void push_param(lua_State *L, const struct tl_param_spec *spec)
 static void push_operation(lua_State *L, const struct tl_operation *operation)
 {
     lua_newtable(L);
-    set_string(L, "name", operation->name);
-    set_string(L, "equation", operation->equation);
+    tlua_set_string(L, "name", operation->name);
+    tlua_set_string(L, "equation", operation->equation);
     push_words(L, operation->dims);
     lua_setfield(L, -2, "dims");
     lua_newtable(L);
@@ -113,9 +105,8 @@ static void push_operation(lua_State *L, const struct tl_operation *operation)
 static void push_tunable(lua_State *L, const struct tl_tunable *tunable)
 {
     lua_newtable(L);
-    set_string(L, "name", tunable->name);
-    lua_pushinteger(L, tunable->fallback);
-    lua_setfield(L, -2, "default");
+    tlua_set_string(L, "name", tunable->name);
+    tlua_set_integer(L, "default", tunable->fallback);
     lua_newtable(L);
     for (int i = 0; tunable->choices[i]; i++) {
         lua_pushinteger(L, tunable->choices[i]);
@@ -138,10 +129,10 @@ static unsigned float_dtypes(const struct tl_kernel *kernel)
 static void push_kernel(lua_State *L, const struct tl_kernel *kernel)
 {
     lua_newtable(L);
-    set_string(L, "operation", kernel->operation);
-    set_string(L, "variant", kernel->variant);
-    set_string(L, "arch", kernel->arch);
-    set_string(L, "summary", kernel->summary);
+    tlua_set_string(L, "operation", kernel->operation);
+    tlua_set_string(L, "variant", kernel->variant);
+    tlua_set_string(L, "arch", kernel->arch);
+    tlua_set_string(L, "summary", kernel->summary);
     set_dtypes(L, float_dtypes(kernel));
     lua_newtable(L);
     for (int i = 0; i < TL_MAX_TUNABLES && kernel->tunables[i].name; i++) {

@@ -69,12 +69,6 @@ static int metric_check(lua_State *L)
     return 1;
 }
 
-static void set_string(lua_State *L, const char *name, const char *value)
-{
-    lua_pushstring(L, value);
-    lua_setfield(L, -2, name);
-}
-
 static int metric_describe(lua_State *L)
 {
     struct tl_cupti_host *host;
@@ -90,11 +84,11 @@ static int metric_describe(lua_State *L)
     if (status != TL_OK)
         return tlua_refused(L, status);
     lua_createtable(L, 0, 6);
-    set_string(L, "base", metric.base);
-    set_string(L, "kind", metric.kind);
-    set_string(L, "description", metric.description);
-    set_string(L, "hardware", metric.hardware);
-    set_string(L, "unit", metric.unit);
+    tlua_set_string(L, "base", metric.base);
+    tlua_set_string(L, "kind", metric.kind);
+    tlua_set_string(L, "description", metric.description);
+    tlua_set_string(L, "hardware", metric.hardware);
+    tlua_set_string(L, "unit", metric.unit);
     lua_createtable(L, count, 0);
     for (int i = 0; i < count; i++) {
         lua_pushstring(L, rollups[i]);

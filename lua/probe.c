@@ -8,8 +8,8 @@
  *   device:clock_mark(i)                 notes the SM clock, 1 <= i <= 16
  *   device:clock_mhz(i, j) -> MHz between two marks; waits for the default stream
  *
- * memory, state and details return nil, message, code where there is no such thing; the others, like
- * all that is called for its effect, raise.
+ * memory, state and details return nil, message, code where there is no such thing; the others,
+ * like all that is called for its effect, raise.
  */
 #include "binding.h"
 
@@ -22,12 +22,6 @@ static enum tl_status lacking(const struct tl_device *device, const char *what)
     return TL_FAIL(TL_ERR_UNSUPPORTED, "%s (%s) has no %s", device->name, device->model, what);
 }
 
-static void set_bytes(lua_State *L, const char *name, size_t bytes)
-{
-    lua_pushinteger(L, (lua_Integer)bytes);
-    lua_setfield(L, -2, name);
-}
-
 static int device_memory(lua_State *L)
 {
     struct tl_device *device = tlua_device_check(L, 1);
@@ -37,19 +31,17 @@ static int device_memory(lua_State *L)
     if (status != TL_OK)
         return tlua_refused(L, status);
     lua_createtable(L, 0, 4);
-    set_bytes(L, "free_bytes", memory.free_bytes);
-    set_bytes(L, "total_bytes", memory.total_bytes);
-    set_bytes(L, "used_bytes", memory.used_bytes);
-    set_bytes(L, "reserved_bytes", memory.reserved_bytes);
+    tlua_set_integer(L, "free_bytes", (int64_t)memory.free_bytes);
+    tlua_set_integer(L, "total_bytes", (int64_t)memory.total_bytes);
+    tlua_set_integer(L, "used_bytes", (int64_t)memory.used_bytes);
+    tlua_set_integer(L, "reserved_bytes", (int64_t)memory.reserved_bytes);
     return 1;
 }
 
 static void set_known(lua_State *L, const char *name, double value)
 {
-    if (isnan(value))
-        return;
-    lua_pushnumber(L, value);
-    lua_setfield(L, -2, name);
+    if (!isnan(value))
+        tlua_set_number(L, name, value);
 }
 
 static int device_state(lua_State *L)
@@ -64,8 +56,7 @@ static int device_state(lua_State *L)
     set_known(L, "power_w", state.power_w);
     set_known(L, "temperature_c", state.temperature_c);
     set_known(L, "sm_clock_mhz", state.sm_clock_mhz);
-    lua_pushboolean(L, (state.throttle & TL_THROTTLE_SLOWDOWN) != 0);
-    lua_setfield(L, -2, "slowdown");
+    tlua_set_boolean(L, "slowdown", (state.throttle & TL_THROTTLE_SLOWDOWN) != 0);
     lua_newtable(L);
     for (int bit = 0, count = 0; tl_throttle_name(bit); bit++) {
         if (state.throttle >> bit & 1) {
@@ -84,8 +75,7 @@ static int device_details(lua_State *L)
     int count = device->api->details ? device->api->details(device, details, MAX_DETAILS) : 0;
     lua_createtable(L, 0, count);
     for (int i = 0; i < count; i++) {
-        lua_pushstring(L, details[i].value);
-        lua_setfield(L, -2, details[i].key);
+        tlua_set_string(L, details[i].key, details[i].value);
     }
     return 1;
 }
@@ -130,10 +120,11 @@ static int device_clock_mark(lua_State *L)
 static int device_clock_mhz(lua_State *L)
 {
     struct tl_device *device = tlua_device_check(L, 1);
+    struct tl_stream *stream = device->default_stream;
     int first = check_slot(L, 2), second = check_slot(L, 3);
     double mhz;
     enum tl_status status = device->api->clock_mhz
-                                ? device->api->clock_mhz(device->default_stream, first, second, &mhz)
+                                ? device->api->clock_mhz(stream, first, second, &mhz)
                                 : lacking(device, "SM clock");
     if (status != TL_OK)
         return tlua_raise(L, status);

@@ -14,18 +14,6 @@
 #include "core/compare.h"
 #include "core/stats.h"
 
-static void set_number(lua_State *L, const char *name, double value)
-{
-    lua_pushnumber(L, value);
-    lua_setfield(L, -2, name);
-}
-
-static void set_integer(lua_State *L, const char *name, int64_t value)
-{
-    lua_pushinteger(L, value);
-    lua_setfield(L, -2, name);
-}
-
 static int stats(lua_State *L)
 {
     struct tl_stats result;
@@ -44,36 +32,35 @@ static int stats(lua_State *L)
     if (status != TL_OK)
         return tlua_raise(L, status);
     lua_createtable(L, 0, 11);
-    set_integer(L, "n", (int64_t)result.n);
-    set_number(L, "min", result.min);
-    set_number(L, "q1", result.q1);
-    set_number(L, "median", result.median);
-    set_number(L, "q3", result.q3);
-    set_number(L, "max", result.max);
-    set_number(L, "mean", result.mean);
-    set_number(L, "relative_spread", result.relative_spread);
-    set_number(L, "median_lo", result.median_lo);
-    set_number(L, "median_hi", result.median_hi);
-    set_number(L, "coverage", result.coverage);
+    tlua_set_integer(L, "n", (int64_t)result.n);
+    tlua_set_number(L, "min", result.min);
+    tlua_set_number(L, "q1", result.q1);
+    tlua_set_number(L, "median", result.median);
+    tlua_set_number(L, "q3", result.q3);
+    tlua_set_number(L, "max", result.max);
+    tlua_set_number(L, "mean", result.mean);
+    tlua_set_number(L, "relative_spread", result.relative_spread);
+    tlua_set_number(L, "median_lo", result.median_lo);
+    tlua_set_number(L, "median_hi", result.median_hi);
+    tlua_set_number(L, "coverage", result.coverage);
     return 1;
 }
 
 static void push_comparison(lua_State *L, const struct tl_comparison *result, int rank)
 {
     lua_createtable(L, 0, 11);
-    lua_pushboolean(L, result->pass);
-    lua_setfield(L, -2, "pass");
-    set_integer(L, "count", result->count);
-    set_integer(L, "nonfinite", result->nonfinite);
-    set_integer(L, "mismatched_bits", result->mismatched_bits);
-    set_integer(L, "violations", result->violations);
-    set_number(L, "relative_frobenius", result->relative_frobenius);
-    set_number(L, "worst_ratio", result->worst_ratio);
+    tlua_set_boolean(L, "pass", result->pass);
+    tlua_set_integer(L, "count", result->count);
+    tlua_set_integer(L, "nonfinite", result->nonfinite);
+    tlua_set_integer(L, "mismatched_bits", result->mismatched_bits);
+    tlua_set_integer(L, "violations", result->violations);
+    tlua_set_number(L, "relative_frobenius", result->relative_frobenius);
+    tlua_set_number(L, "worst_ratio", result->worst_ratio);
     if (result->worst_index < 0)
         return;
-    set_integer(L, "worst_index", result->worst_index + 1);
-    set_number(L, "worst_value", result->worst_value);
-    set_number(L, "worst_reference", result->worst_reference);
+    tlua_set_integer(L, "worst_index", result->worst_index + 1);
+    tlua_set_number(L, "worst_value", result->worst_value);
+    tlua_set_number(L, "worst_reference", result->worst_reference);
     lua_createtable(L, rank, 0);
     for (int i = 0; i < rank; i++) {
         lua_pushinteger(L, result->worst_coord[i] + 1);

@@ -103,14 +103,12 @@ static int stat_path(lua_State *L)
     if (stat(path, &status) != 0)
         return refused_by_system(L, path);
     lua_createtable(L, 0, 3);
-    lua_pushstring(L, S_ISREG(status.st_mode)   ? "file"
-                      : S_ISDIR(status.st_mode) ? "folder"
-                                                : "other");
-    lua_setfield(L, -2, "kind");
-    lua_pushinteger(L, status.st_size);
-    lua_setfield(L, -2, "bytes");
-    lua_pushnumber(L, (double)status.st_mtim.tv_sec + (double)status.st_mtim.tv_nsec * 1e-9);
-    lua_setfield(L, -2, "modified_s");
+    tlua_set_string(L, "kind", S_ISREG(status.st_mode)   ? "file"
+                               : S_ISDIR(status.st_mode) ? "folder"
+                                                         : "other");
+    tlua_set_integer(L, "bytes", status.st_size);
+    tlua_set_number(L, "modified_s",
+                    (double)status.st_mtim.tv_sec + (double)status.st_mtim.tv_nsec * 1e-9);
     return 1;
 }
 
@@ -261,30 +259,23 @@ static int nearest(lua_State *L)
 
 /* --- the build and the machine --- */
 
-static void set_string(lua_State *L, const char *name, const char *value)
-{
-    lua_pushstring(L, value);
-    lua_setfield(L, -2, name);
-}
-
 static int build(lua_State *L)
 {
     const char *folder;
     lua_newtable(L);
-    set_string(L, "version", tl_version());
-    set_string(L, "commit", tl_commit());
-    set_string(L, "compiler", tl_compiler());
-    set_string(L, "cuda", tl_cuda_toolkit());
-    lua_pushboolean(L, tl_commit_dirty());
-    lua_setfield(L, -2, "dirty");
+    tlua_set_string(L, "version", tl_version());
+    tlua_set_string(L, "commit", tl_commit());
+    tlua_set_string(L, "compiler", tl_compiler());
+    tlua_set_string(L, "cuda", tl_cuda_toolkit());
+    tlua_set_boolean(L, "dirty", tl_commit_dirty());
     lua_newtable(L);
     for (int i = 0; (folder = tl_kernel_hash_folder_at(i)) != NULL; i++)
-        set_string(L, folder, tl_kernel_hash(folder));
+        tlua_set_string(L, folder, tl_kernel_hash(folder));
     lua_setfield(L, -2, "kernels");
 #if TL_CUDA
-    set_string(L, "cublaslt", tl_cublaslt_version());
+    tlua_set_string(L, "cublaslt", tl_cublaslt_version());
 #else
-    set_string(L, "cublaslt", "");
+    tlua_set_string(L, "cublaslt", "");
 #endif
     return 1;
 }
@@ -294,13 +285,11 @@ static int host(lua_State *L)
     struct tl_host described;
     tl_host_describe(&described);
     lua_newtable(L);
-    set_string(L, "name", described.name);
-    set_string(L, "cpu", described.cpu);
-    set_string(L, "system", described.system);
-    lua_pushinteger(L, described.cores);
-    lua_setfield(L, -2, "cores");
-    lua_pushinteger(L, (lua_Integer)described.memory_bytes);
-    lua_setfield(L, -2, "memory_bytes");
+    tlua_set_string(L, "name", described.name);
+    tlua_set_string(L, "cpu", described.cpu);
+    tlua_set_string(L, "system", described.system);
+    tlua_set_integer(L, "cores", described.cores);
+    tlua_set_integer(L, "memory_bytes", (int64_t)described.memory_bytes);
     return 1;
 }
 
