@@ -20,7 +20,7 @@ struct tl_bound {
 
 struct tl_comparison {
     int64_t count;
-    int64_t nonfinite;         /* in `value` where the reference is finite, or the other way round */
+    int64_t nonfinite;         /* in `value` where the reference is finite, or vice versa */
     int64_t mismatched_bits;   /* elements that differ bitwise; -1 when the dtypes differ */
     int64_t violations;        /* elements for which "within the bound" is not true, NaN included */
     double relative_frobenius; /* ||value - reference|| / ||reference||, finite pairs; inf when the

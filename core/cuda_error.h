@@ -1,5 +1,6 @@
-/* CUDA's errors as statuses: what was done, with what, the error's name and text, and a remedy where
- * one is known. Used by the CUDA back end and by launchers of CUDA kernels; plain C and C++. */
+/* CUDA's errors as statuses: what was done, with what, the error's name and text, and a remedy
+ * where one is known. Used by the CUDA back end and by launchers of CUDA kernels; plain C and C++.
+ */
 #ifndef TL_CUDA_ERROR_H
 #define TL_CUDA_ERROR_H
 

@@ -1,5 +1,5 @@
-/* L2 flush and SM clock of a GPU. What they need is allocated by their first call, so make that call
- * before anything is timed. */
+/* L2 flush and SM clock of a GPU. What they need is allocated by their first call, so make that
+ * call before anything is timed. */
 #if TL_CUDA
 #include "cuda.h"
 #include "cuda_probe.h"

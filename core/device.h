@@ -1,8 +1,9 @@
 /* Devices: where memory lives and kernels run.
  *
- * `cpu` is always there; other back ends fill in the same table. Streams order work; on the CPU
- * every operation completes before it returns, and events carry the host clock. Pointers of one
- * device are meaningless on another: copies say both ends.
+ * `cpu` is always there, `cuda` where the build has it; both fill in the same table. Streams order
+ * work; on the CPU every operation completes before it returns, and events carry the host clock.
+ * A pointer of one device is meaningless on another, so there is one function for copies in, one
+ * for copies out and one for copies within; tl_tensor_copy (tensor.h) picks.
  */
 #ifndef TL_DEVICE_H
 #define TL_DEVICE_H
@@ -52,7 +53,7 @@ struct tl_device_detail {
  * device's default one. On a NULL stream, memory functions wait for what other streams of the
  * device were given before, and other streams wait for them; launches do neither. */
 struct tl_device_api {
-    const char *name; /* "cpu", "cuda" */
+    const char *name;   /* "cpu", "cuda" */
     int (*count)(void); /* never an error: 0 where there is no driver */
     enum tl_status (*open)(struct tl_device *device); /* `device->index` set; fills the rest */
     void (*close)(struct tl_device *device);
@@ -83,8 +84,8 @@ struct tl_device_api {
 
     /* Work given to the stream between begin and end is recorded and not run. Meanwhile memory of
      * the device can neither be allocated nor copied from or to the host; frees are put off. `out`
-     * NULL drops what was recorded; TL_ERR_ARGUMENT when that is nothing. The graph holds addresses:
-     * the memory behind them must outlive it. */
+     * NULL drops what was recorded; TL_ERR_ARGUMENT when that is nothing. The graph holds
+     * addresses: the memory behind them must outlive it. */
     enum tl_status (*capture_begin)(struct tl_stream *stream);
     enum tl_status (*capture_end)(struct tl_stream *stream, struct tl_graph **out);
     enum tl_status (*graph_launch)(struct tl_graph *graph, struct tl_stream *stream);

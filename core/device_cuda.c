@@ -1,5 +1,5 @@
-/* NVIDIA GPUs as devices. Only the static CUDA runtime is linked, and it looks for the driver itself,
- * so that a program with this back end starts on a machine that has none. */
+/* NVIDIA GPUs as devices. Only the static CUDA runtime is linked, and it looks for the driver
+ * itself, so that a program with this back end starts on a machine that has none. */
 #if TL_CUDA
 #include "cuda.h"
 #include "nvml.h"

@@ -116,7 +116,8 @@ struct tl_plan {
 };
 
 /* The registry. kernels/table.c hands the generated tables over once; TL_ERR_ARGUMENT names a row
- * whose variant does not begin with its arch, whose operation is unknown, or that is there twice. */
+ * whose variant does not begin with its arch, whose operation is unknown, or that is there twice.
+ */
 enum tl_status tl_registry_set(const struct tl_operation *const *operations, int num_operations,
                                const struct tl_kernel *const *kernels, int num_kernels);
 const struct tl_operation *tl_operation_at(int position); /* NULL past the end */

@@ -1,7 +1,7 @@
 /* NVIDIA's management library: power, temperature, clocks and why they are throttled.
  *
- * Opened when first asked. Declared by hand, since CUDA's compiler packages do not bring nvml.h; the
- * functions used are in every driver since 450. A GPU is found by its PCI address, because NVML
+ * Opened when first asked. Declared by hand, since CUDA's compiler packages do not bring nvml.h;
+ * the functions used are in every driver since 450. A GPU is found by its PCI address, because NVML
  * does not count as CUDA_VISIBLE_DEVICES does. Nothing is ever set.
  */
 #ifndef TL_NVML_H

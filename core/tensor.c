@@ -36,8 +36,7 @@ static enum tl_status check_shape(enum tl_dtype dtype, int rank, const int64_t *
             return TL_FAIL(TL_ERR_ARGUMENT, "dimension %d of a tensor is negative: %lld", i + 1,
                            (long long)shape[i]);
         *numel = shape[i] == 0 ? 0 : *numel;
-        if (shape[i] > 0 &&
-            __builtin_mul_overflow(extent, shape[i], &extent))
+        if (shape[i] > 0 && __builtin_mul_overflow(extent, shape[i], &extent))
             return TL_FAIL(TL_ERR_ARGUMENT, "a tensor of %d dimensions has more than 2^63 elements",
                            rank);
     }
@@ -163,7 +162,7 @@ const char *tl_tensor_describe(const struct tl_tensor *tensor, char *text, size_
     return text;
 }
 
-/* Copies `bytes` between any two devices, by way of the host where both are not the same. */
+/* Between two GPUs each half runs on its GPU's default stream, since a stream belongs to one. */
 static enum tl_status copy_bytes(struct tl_tensor *dst, const struct tl_tensor *src, size_t bytes,
                                  struct tl_stream *stream)
 {

@@ -55,7 +55,8 @@ bool tl_tensor_is_contiguous(const struct tl_tensor *tensor);
 const char *tl_tensor_describe(const struct tl_tensor *tensor, char *text, size_t size);
 
 /* Copies between tensors of the same dtype and element count, both contiguous, on any devices.
- * Synchronous with respect to host memory. */
+ * A copy from or to host memory has completed on return. From one GPU to another the elements go
+ * by way of host memory, whatever `stream` is. */
 enum tl_status tl_tensor_copy(struct tl_tensor *dst, const struct tl_tensor *src,
                               struct tl_stream *stream);
 

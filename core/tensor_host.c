@@ -1,4 +1,4 @@
-/* The one place that brings a tensor's elements to the host; see tensor.h. */
+/* A tensor's elements in host memory, whatever device holds them; see tensor.h. */
 #include "tensor.h"
 
 #include <string.h>

@@ -286,8 +286,8 @@ static void set_arg(lua_State *L, int argc, char **argv, int script)
 }
 
 /* Adds <root>/lua/?.lua to package.path, where root is the nearest folder above the executable that
- * holds lua/tilelab.lua, and leaves root in `path`. Without one (a copied binary) package.path stays
- * as it is, and root is empty. */
+ * holds lua/tilelab.lua, and leaves root in `path`. Without one (a copied binary) package.path
+ * stays as it is, and root is empty. */
 static void set_path(lua_State *L, char path[ROOT_SIZE])
 {
     ssize_t length = readlink("/proc/self/exe", path, ROOT_SIZE - 32);

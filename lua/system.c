@@ -5,8 +5,9 @@
  *   lab.stat(path) -> {kind = "file" | "folder" | "other", bytes, modified_s} | nil, message, code
  *   lab.list(path) -> sorted names | nil, message, code
  *   lab.realpath(path) -> absolute path | nil, message, code
- *   lab.lock(folder) -> lock | nil, message, code      for one process at a time; until lock:close(),
- *                                       the collector, or the process's end, however it comes
+ *   lab.lock(folder) -> lock | nil, message, code      for one process at a time; until
+ *                                       lock:close(), the collector, or the process's end, however
+ *                                       it comes
  *   lab.is_tty(file)                    whether an open file is a terminal
  *   lab.terminal_width(file) -> columns | nil where it is none
  *   lab.pid()
