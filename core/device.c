@@ -19,11 +19,6 @@ enum { NUM_APIS = sizeof apis / sizeof apis[0], MAX_DEVICES = 32 };
 static struct tl_device *opened[MAX_DEVICES];
 static int num_opened;
 
-const struct tl_device_api *tl_device_api_at(int position)
-{
-    return position >= 0 && position < NUM_APIS ? apis[position] : NULL;
-}
-
 const char *tl_device_name_at(int position)
 {
     static char name[32];

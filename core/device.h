@@ -141,9 +141,6 @@ enum tl_status tl_device_open(const char *name, struct tl_device **out);
 /* Names of all devices of this machine, one a call, "cpu" first; NULL past the end. */
 const char *tl_device_name_at(int position);
 
-/* Back ends compiled in; NULL past the end. */
-const struct tl_device_api *tl_device_api_at(int position);
-
 /* The host clock, monotonic, in microseconds. */
 double tl_time_us(void);
 
