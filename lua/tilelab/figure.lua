@@ -13,6 +13,7 @@
 
 local prepare = require "tilelab.figure.prepare"
 local script = require "tilelab.figure.script"
+local shell = require "tilelab.shell"
 local text = require "tilelab.figure.text"
 
 local figure = {presets = prepare.presets}
@@ -23,15 +24,10 @@ figure.root = source:match("^@(.*)lua/tilelab/figure%.lua$") or ""
 
 local ENOENT = 2
 
--- The one place where a word becomes part of a shell command.
-local function shell_quote(word)
-  return "'" .. word:gsub("'", "'\\''") .. "'"
-end
-
 -- Runs a command; returns whether it exited with 0, and its output with both streams joined.
 local function capture(...)
   local parts = {}
-  for i, word in ipairs {...} do parts[i] = shell_quote(word) end
+  for i, word in ipairs {...} do parts[i] = shell.quote(word) end
   local command = "LC_ALL=C " .. table.concat(parts, " ") .. " </dev/null 2>&1"
   local pipe <close> = assert(io.popen(command))
   local output = pipe:read("a")

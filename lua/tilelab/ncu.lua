@@ -1,6 +1,7 @@
 -- The same launches under Nsight Compute's command line, for a second opinion on every counter.
 
 local lab = require "tilelab"
+local shell = require "tilelab.shell"
 
 local ncu = {}
 
@@ -50,18 +51,11 @@ function ncu.parse(text, kernel)
   return values
 end
 
-local function quoted(word) return "'" .. word:gsub("'", "'\\''") .. "'" end
-
--- The interpreter and script of this process, to be run again.
-local function self_command()
-  local first = -1
-  while arg[first - 1] do first = first - 1 end
-  return quoted(arg[first]) .. " " .. quoted(arg[0])
-end
-
+-- Runs the script of this process again, under ncu and for one kernel.
 local function count(program, kernel, names)
-  local command = ("%s --csv --print-units base --clock-control none --metrics %s %s --only %s 2>&1"):format(
-    quoted(program), table.concat(names, ","), self_command(), kernel)
+  local command = ("%s --csv --print-units base --clock-control none --metrics %s %s %s --only %s 2>&1")
+    :format(shell.quote(program), table.concat(names, ","), shell.quote(shell.command()[1]),
+      shell.quote(arg[0]), kernel)
   local pipe = io.popen(command)
   local text = pipe:read("a")
   pipe:close()

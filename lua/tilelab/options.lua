@@ -24,6 +24,7 @@
 local core = require "tilelab_core"
 local fields = require "tilelab.fields"
 local main = require "tilelab.main"
+local shell = require "tilelab.shell"
 
 local WIDTH, COLUMN = 90, 26 -- of --help: its lines, and where descriptions begin
 
@@ -294,7 +295,7 @@ local function describe(declared, values)
     elseif value ~= nil then
       local text = value_text(value)
       if text:find("[^%w_./:,+-]") or text == "" then
-        text = "'" .. text:gsub("'", "'\\''") .. "'"
+        text = shell.quote(text)
       end
       parts[#parts + 1] = option.flag .. "=" .. text
     end

@@ -2,21 +2,17 @@
 
 local core = require "tilelab_core"
 local fields = require "tilelab.fields"
+local shell = require "tilelab.shell"
 
 local provenance = {}
 
-
--- A word as a shell would need it.
-local function quoted(word)
-  if word:find("^[%w_./:=,+@%%-]+$") then return word end
-  return "'" .. word:gsub("'", "'\\''") .. "'"
-end
-
+-- To be pasted into a shell, quoted only where it must be.
 local function command_line()
-  local first, words = 0, {}
-  if not arg then return "unknown" end
-  while arg[first - 1] do first = first - 1 end
-  for i = first, #arg do words[#words + 1] = quoted(arg[i]) end
+  local words = shell.command()
+  if not words then return "unknown" end
+  for i, word in ipairs(words) do
+    if not word:find("^[%w_./:=,+@%%-]+$") then words[i] = shell.quote(word) end
+  end
   return table.concat(words, " ")
 end
 

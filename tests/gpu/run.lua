@@ -6,17 +6,9 @@
 -- their TAP and a closing line; exit code 1 when something failed. Without a GPU all is skipped.
 
 local lab = require "tilelab"
+local shell = require "tilelab.shell"
 
 local FOLDER = "tests/gpu"
-
--- The interpreter that runs this script, so that the files run in the same.
-local function interpreter()
-  local first = 0
-  while arg[first - 1] do first = first - 1 end
-  return arg[first]
-end
-
-local function quoted(word) return "'" .. word:gsub("'", "'\\''") .. "'" end
 
 local function files(wanted)
   local list = {}
@@ -32,7 +24,8 @@ local function run(test, total)
   local passed, failed, skipped, planned = 0, 0, 0, nil
   local path = ("%s/%s.lua"):format(FOLDER, test)
   io.stdout:write("# ", path, "\n")
-  local pipe = assert(io.popen(("%s %s 2>&1"):format(quoted(interpreter()), quoted(path))))
+  local interpreter = shell.command()[1] -- the one that runs this script
+  local pipe = assert(io.popen(("%s %s 2>&1"):format(shell.quote(interpreter), shell.quote(path))))
   for line in pipe:lines() do
     io.stdout:write(line, "\n")
     io.stdout:flush()

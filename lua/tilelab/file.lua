@@ -1,0 +1,25 @@
+-- Whole files, read and written at once.
+
+local file = {}
+
+-- The content, or nil and a message that names the file.
+function file.read(path)
+  local handle, message = io.open(path, "rb")
+  if not handle then return nil, message end
+  local content, reason = handle:read("a") -- a folder opens, and cannot be read
+  handle:close()
+  if not content then return nil, ("%s: %s"):format(path, reason) end
+  return content
+end
+
+-- True, or nil and a message that names the file. A full disk may show at the end only.
+function file.write(path, content)
+  local handle, message = io.open(path, "wb")
+  if not handle then return nil, message end
+  local written, reason = handle:write(content)
+  local closed, close_reason = handle:close()
+  if written and closed then return true end
+  return nil, ("%s: %s"):format(path, reason or close_reason)
+end
+
+return file
