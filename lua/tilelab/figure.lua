@@ -11,6 +11,7 @@
 --     caption = {n = 5, statistic = "median", device = ..., clock = ..., commit = ...},
 --   }
 
+local file = require "tilelab.file"
 local prepare = require "tilelab.figure.prepare"
 local script = require "tilelab.figure.script"
 local shell = require "tilelab.shell"
@@ -34,20 +35,6 @@ local function capture(...)
   return pipe:close() == true, output
 end
 
-local function read_file(path)
-  local file <close> = io.open(path, "rb")
-  return file and file:read("a")
-end
-
-local function write_file(path, content)
-  local file, reason = io.open(path, "wb")
-  if not file then return nil, reason end
-  local ok, write_reason = file:write(content)
-  local closed, close_reason = file:close()
-  if ok and closed then return true end
-  return nil, string.format("%s: %s", path, write_reason or close_reason)
-end
-
 -- gnuplot's own words about a failure or a warning, on one line. Under LC_ALL=C gnuplot 5.4
 -- complains about the degree sign, which no figure uses as such.
 local function gnuplot_line(output)
@@ -69,7 +56,7 @@ local function render(gnuplot, files, format)
   local output = files.gp:gsub("%.gp$", "." .. format)
   local ok, said = capture(gnuplot, "-c", files.gp, format)
   local line = gnuplot_line(said)
-  local drawn = read_file(output)
+  local drawn = file.read(output)
   if ok and drawn and drawn:find(ENDINGS[format], -32) then return output, line end
   return nil, string.format("figure %s: gnuplot did not draw %s: %s", files.gp, output,
     line or (drawn and "the file is cut off; is the disk full?" or "it said nothing"))
@@ -127,9 +114,9 @@ function figure.draw(spec)
   if not fig then return nil, reason end
   local texts = {}
   for _, name in ipairs {"style", fig.template} do
-    local file = figure.root .. "plots/" .. name .. ".gp"
-    texts[name] = read_file(file)
-    if not texts[name] then return nil, "figure template not found: " .. file end
+    local template = figure.root .. "plots/" .. name .. ".gp"
+    texts[name] = file.read(template)
+    if not texts[name] then return nil, "figure template not found: " .. template end
   end
   local gp
   gp, reason = script.gnuplot(fig, texts.style, texts[fig.template])
@@ -142,12 +129,12 @@ function figure.draw(spec)
     caption = text.caption(fig)}
   for _, format in ipairs {"pdf", "svg", "png"} do -- an old drawing would not match the new data
     local removed, refusal, code = os.remove(base .. "." .. format)
-    if not removed and code ~= ENOENT and read_file(base .. "." .. format) then
+    if not removed and code ~= ENOENT and file.read(base .. "." .. format) then
       return nil, string.format("figure %s cannot be replaced: %s", text.clean(fig.path), refusal)
     end
   end
   for _, name in ipairs {"dat", "gp", "tex", "caption"} do
-    local ok, refusal = write_file(files[name], contents[name])
+    local ok, refusal = file.write(files[name], contents[name])
     if not ok then
       return nil, string.format("figure %s cannot be written: %s", text.clean(fig.path), refusal)
     end

@@ -2,6 +2,7 @@
 
 local core = require "tilelab_core"
 local fields = require "tilelab.fields"
+local file = require "tilelab.file"
 local shell = require "tilelab.shell"
 
 local provenance = {}
@@ -46,9 +47,7 @@ end
 
 -- What stands behind "name:" in a file of /proc, nil without that file or name.
 local function proc_value(path, name)
-  local file = io.open(path, "rb")
-  local text = file and file:read("a") or ""
-  if file then file:close() end
+  local text = file.read(path) or ""
   return text:match(name .. ":%s*([^\n]-)%s*\n")
 end
 

@@ -12,6 +12,7 @@
 
 local core = require "tilelab_core"
 local fields = require "tilelab.fields"
+local file = require "tilelab.file"
 
 local record = { create = core.record_create, append = core.record_append }
 
@@ -26,15 +27,6 @@ local function split(line)
   local cells = {}
   for cell in (line .. "\t"):gmatch("([^\t]*)\t") do cells[#cells + 1] = cell end
   return cells
-end
-
-local function read_file(path)
-  local file, message = io.open(path, "rb")
-  if not file then refuse("io", "%s", message) end
-  local content, reason = file:read("a")
-  file:close()
-  if not content then refuse("io", "%s: %s", path, reason) end
-  return content
 end
 
 local function check_header(path, number, columns, required)
@@ -67,7 +59,8 @@ end
 -- drop_cut_row that row is left out, and `cut` is its text.
 function record.read(path, required, settings)
   if settings then fields.check("lab.record.read", settings, { "drop_cut_row" }, 2) end
-  local content = read_file(path)
+  local content, message = file.read(path)
+  if not content then refuse("io", "%s", message) end
   local data = setmetatable({ path = path, rows = {}, provenance = {}, line = {} }, Data)
   local number = 0
   for line, newline in content:gmatch("([^\n]*)(\n?)") do

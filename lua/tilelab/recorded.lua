@@ -21,6 +21,7 @@
 
 local core = require "tilelab_core"
 local fields = require "tilelab.fields"
+local file = require "tilelab.file"
 local main = require "tilelab.main"
 local provenance = require "tilelab.provenance"
 local record = require "tilelab.record"
@@ -177,12 +178,7 @@ local Writer = {}
 Writer.__index = Writer
 
 local function copy(from, to)
-  local source = main.check(io.open(from, "rb"))
-  local content = source:read("a")
-  source:close()
-  local target = main.check(io.open(to, "wb"))
-  main.check(target:write(content))
-  main.check(target:close())
+  main.check(file.write(to, main.check(file.read(from))))
 end
 
 -- Puts a copy of a checked result file in the place of the record; says what it replaces.

@@ -7,21 +7,9 @@ local published = require "tilelab.depth.published"
 
 local path = os.tmpname()
 
-local function read_all(name)
-  local file = assert(io.open(name, "rb"))
-  local text = file:read("a")
-  file:close()
-  return text
-end
+local ORIGINAL = t.read(published.default_path)
 
-local ORIGINAL = read_all(published.default_path)
-
-local function with(text)
-  local file = assert(io.open(path, "wb"))
-  file:write(text)
-  file:close()
-  return path
-end
+local function with(text) return t.write(path, text) end
 
 -- The shipped file with `pattern` replaced once.
 local function edited(pattern, replacement)

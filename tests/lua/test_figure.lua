@@ -7,6 +7,7 @@ local t = dofile("tests/lua/tap.lua")
 package.path = "lua/?.lua;" .. package.path
 local figure = require "tilelab.figure"
 local axes = require "tilelab.figure.axes"
+local file = require "tilelab.file"
 local text = require "tilelab.figure.text"
 
 local NAN, INF = 0 / 0, math.huge
@@ -19,14 +20,6 @@ end
 
 local function has(program)
   return (shell("command -v " .. program))
-end
-
-local function read(path)
-  local file = io.open(path, "rb")
-  if not file then return nil end
-  local content = file:read("a")
-  file:close()
-  return content
 end
 
 local kept = os.getenv("FIGURE_KEEP")
@@ -223,7 +216,7 @@ for _, case in ipairs(cases) do
       t.is(files.note, nil, name .. ": without a warning")
       local complete = true
       for _, kind in ipairs {"pdf", "svg", "png", "gp", "dat", "tex", "caption"} do
-        complete = complete and #(read(files[kind]) or "") > 0
+        complete = complete and #(file.read(files[kind]) or "") > 0
       end
       t.ok(complete, name .. ": seven files, none empty")
       check_pdf(name, files, spec)
@@ -249,8 +242,8 @@ local files = written()
 t.like(files.note, "gnuplot not found: .*words%.gp is written.*gnuplot %-c .*words%.gp pdf",
   "without gnuplot: a note says how to draw later")
 t.is(files.pdf, nil, "without gnuplot: no drawing is promised")
-t.is(read(out .. "/words.pdf"), nil, "without gnuplot: none is left")
-local tex = read(files.tex)
+t.is(file.read(out .. "/words.pdf"), nil, "without gnuplot: none is left")
+local tex = t.read(files.tex)
 t.like(tex, "A\\_1 \\& 50\\%% \\#3", "LaTeX: series names are escaped")
 t.like(tex, "Depth\\_x &", "LaTeX: the x label is escaped")
 t.like(tex, "\n1 & %$2%.0000 \\times 10%^{%-7}%$ \\\\", "LaTeX: a small number has a power of ten")
@@ -259,22 +252,22 @@ t.like(tex, "\n3 & %-%- \\\\", "LaTeX: a missing value is a dash")
 t.like(tex, "123457 {%[}1%.0000, 200000{%]}", "LaTeX: integer digits are never rounded away")
 t.is(text.latex([[\{}$&#%_^~<>"]]), "\\textbackslash{}\\{\\}\\$\\&\\#\\%\\_\\textasciicircum{}"
   .. "\\textasciitilde{}\\textless{}\\textgreater{}''", "LaTeX: every special character")
-local said = read(files.caption)
+local said = t.read(files.caption)
 t.like(said, "n = 5", "caption: n")
 t.like(said, "median of the updates", "caption: statistic")
 t.like(said, "Error bars are 95 %% intervals", "caption: what the bars mean")
-t.like(read(written({interval = "band", caption = {interval = "95 % intervals"},
+t.like(t.read(written({interval = "band", caption = {interval = "95 % intervals"},
   series = {{name = "one", points = {{x = 1, y = 2, lo = 1, hi = 3}}}}}).caption),
   "Error bars are 95 %% intervals", "one point has a bar, a band would not be seen")
 t.like(said, "Device: Test device 100 %%; clock: 1755 MHz, locked; tilelab commit 0123abc%.",
   "caption: device, clock, commit")
 t.like(said, "CPU reference, no performance claim%.", "caption: the note")
 t.like(said, "A_1 & 50%% #3 has no value at 1 of 4 positions%.", "caption: gaps are told")
-t.like(read(written({caption = {}}).caption), "n not recorded.*clock: not recorded",
+t.like(t.read(written({caption = {}}).caption), "n not recorded.*clock: not recorded",
   "caption: a missing condition is told")
-tex = read(written({table = {columns = {"Backend", "T_1"}, rows = {{"R&D", 449.17}}}}).tex)
+tex = t.read(written({table = {columns = {"Backend", "T_1"}, rows = {{"R&D", 449.17}}}}).tex)
 t.like(tex, "Backend & T\\_1 \\\\\n\\hline\nR\\&D & 449%.17 \\\\", "LaTeX: the caller's own table")
-t.like(read(files.dat), "\n2\t%-3%.25\tNaN\tNaN\t0\n\n4\t", "data: a gap is one blank line")
+t.like(t.read(files.dat), "\n2\t%-3%.25\tNaN\tNaN\t0\n\n4\t", "data: a gap is one blank line")
 
 -- Refusals.
 
@@ -315,23 +308,23 @@ raises({series = six(5), yrange = {3, 1}}, "3 is not below 1", "empty yrange")
 
 -- Words of the kinds of the measuring experiments.
 
-said = read(written({kind = "roofline", series = levels, roofs = roofs, peaks = peaks,
+said = t.read(written({kind = "roofline", series = levels, roofs = roofs, peaks = peaks,
   marked = "L2 traffic"}).caption)
 t.like(said, "Roof: DRAM copy, 4%.25 TB/s, ridge at 252%.", "roofline: the caption has the ridge")
 t.like(said, "clock: 1755 MHz, locked", "roofline: the clock is in the caption")
 t.like(said, "Small points: L2 traffic%.", "roofline: what the small points are")
 files = written({kind = "stack", order = {"wait", "barrier"},
   series = {named("barrier", 1, 30), named("branch", 1, 10), named("wait", 1, 20), named("x", 1, 32)}})
-t.like(read(files.dat),
+t.like(t.read(files.dat),
   '"wait"\n\n1\t22\t0\t22\t.-\n\n\n"barrier"\n\n1\t32\t22\t54\t.-\n\n\n"other"\n\n1\t46\t54\t100\t',
   "stack: the caller's order, percent, and what it lacks as other")
-t.like(read(files.gp), "array SLOT%[3%] = %[1, 2, 8%]", "stack: a name keeps its colour")
-t.like(read(files.caption), "Bars add up to 100 %%%.", "stack: the caption says so")
+t.like(t.read(files.gp), "array SLOT%[3%] = %[1, 2, 8%]", "stack: a name keeps its colour")
+t.like(t.read(files.caption), "Bars add up to 100 %%%.", "stack: the caption says so")
 files = written({kind = "pairs", series = {named("logical", 2, 30), named("measured", 1, 62)}})
-t.like(read(files.gp), "'2%.00×'", "pairs: the ratio is written")
-t.like(read(files.caption), "Above each pair: measured over logical%.", "pairs: and explained")
-t.like(read(files.tex), "& ratio .*2%.00 \\.*& %-%- & %-%- \\", "pairs: and in the table")
-t.like(read(written({band = "central half", interval = "band"}).gp), "BAND = 'central half'",
+t.like(t.read(files.gp), "'2%.00×'", "pairs: the ratio is written")
+t.like(t.read(files.caption), "Above each pair: measured over logical%.", "pairs: and explained")
+t.like(t.read(files.tex), "& ratio .*2%.00 \\.*& %-%- & %-%- \\", "pairs: and in the table")
+t.like(t.read(written({band = "central half", interval = "band"}).gp), "BAND = 'central half'",
   "a band is named in the key")
 
 refused({kind = "dots", series = {named("many", 65, 1)}}, "65 rows, and a page holds 64",
@@ -352,9 +345,7 @@ raises({kind = "occupancy", regions = {{to = 5, label = "x"}}}, "neither referen
 
 local fake = out .. "/fake gnuplot"
 local function with_fake(body)
-  local file = assert(io.open(fake, "w"))
-  file:write("#!/bin/sh\n" .. body .. "\n")
-  file:close()
+  t.write(fake, "#!/bin/sh\n" .. body .. "\n")
   assert(shell("chmod +x '" .. fake .. "'"))
 end
 with_fake([[printf '\nplot x\n     ^\n"x.gp" line 12: undefined variable: x\n\n' >&2; exit 1]])

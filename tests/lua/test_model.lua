@@ -158,10 +158,7 @@ end
 do -- text
   local text = assert(texts.load(nil, device, 256, 64))
   t.like(text.sha256, "^%x+$", "the text's hash is known")
-  local path = os.tmpname()
-  local file = io.open(path, "wb")
-  file:write("ABCDE")
-  file:close()
+  local path = t.write(os.tmpname(), "ABCDE")
   text = assert(texts.load(path, device, 65536, 1))
   t.is(table.concat(text.tokens:totable(), " "), "16706 17220", "two bytes a token, the first one high")
   local none, message = texts.load(path, device, 256, 64)

@@ -2,6 +2,7 @@
 -- Exit code: 0, 1 where a figure is below its floor or not recorded, 2 for files that cannot be read.
 
 local lab = require "tilelab"
+local file = require "tilelab.file"
 local tables = require "tilelab.depth.table"
 local targets = require "tilelab.targets"
 
@@ -18,12 +19,8 @@ local function reader(folder)
 end
 
 local function update(path, reached)
-  local file = lab.check(io.open(path, "rb"))
-  local text = file:read("a")
-  file:close()
-  file = lab.check(io.open(path .. ".new", "wb"))
-  lab.check(file:write(targets.with_reached(text, reached)))
-  lab.check(file:close())
+  local text = lab.check(file.read(path))
+  lab.check(file.write(path .. ".new", targets.with_reached(text, reached)))
   lab.check(os.rename(path .. ".new", path))
   print("\nupdated  " .. path)
 end

@@ -2,15 +2,13 @@
 -- first one high (vocabulary 65 536).
 
 local lab = require "tilelab"
+local file = require "tilelab.file"
 
 local CHUNK = 65536 -- tokens converted at a time, so that a large text needs no large Lua table
 
 local function read(path)
-  local file, message = io.open(path, "rb")
-  if not file then return nil, ("text %s"):format(message) end
-  local content, reason = file:read("a")
-  file:close()
-  if not content then return nil, ("text %s: %s"):format(path, reason) end
+  local content, message = file.read(path)
+  if not content then return nil, "text " .. message end
   return content
 end
 
