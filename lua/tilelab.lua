@@ -56,7 +56,7 @@ lab.profile_passes, lab.profile_close = profile.passes, profile.close
 lab.kernel_records, lab.timeline = profile.kernel_records, profile.timeline
 
 -- Loaded when first named: what only some scripts need.
-local on_demand = { figure = "tilelab.figure", metrics = "tilelab.metrics", model = "tilelab.model",
+local on_demand = { figure = "tilelab.figure", metrics = "tilelab.metrics",
   recorded = "tilelab.recorded", draw = "tilelab.draw" }
 
 local function known_names()

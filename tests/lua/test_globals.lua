@@ -67,6 +67,10 @@ runs("main", function() t.is(require("tilelab.main").run(function() end), 0, "ma
 t.error(function() return lab.tensr end, "lab.tensr does not exist; did you mean lab.tensor%?",
   "an unknown field of lab names the nearest")
 t.error(function() return lab.qqqqqqqq end, "lab.qqqqqqqq does not exist", "or just says so")
+t.error(function() return lab.model end, "lab.model does not exist", "a folder of modules is no field")
+for _, name in ipairs { "figure", "metrics", "recorded", "draw" } do
+  t.is(lab[name], require("tilelab." .. name), ("lab.%s is loaded when it is named"):format(name))
+end
 t.is(lab.host, package.preload.tilelab_core and "embedded" or "module", "lab.host")
 t.ok(lab.stat(lab.root .. "/lua/tilelab.lua") ~= nil, "lab.root")
 t.like(lab.commit, "^[%xuknow]+$", "lab.commit")
