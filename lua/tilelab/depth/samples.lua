@@ -5,6 +5,8 @@
 -- with the same token counts: the bootstrap pairs update u of one run with update u of the others,
 -- which is only meaningful when both did the same work.
 
+local schedule = require "tilelab.depth.schedule"
+
 local samples = {}
 
 local function whole(value)
@@ -17,11 +19,6 @@ local function positive(value)
   local number = tonumber(value)
   if number and number > 0 and number < math.huge then return number end
   return nil
-end
-
-local function run_name(backend, layers, repetition)
-  return string.format("%s, %d layer%s, repetition %d", backend, layers, layers == 1 and "" or "s",
-    repetition)
 end
 
 -- rows -> runs[backend][layers][repetition][update] = row, what occurs of each, or nil, message.
@@ -49,8 +46,8 @@ local function index(rows)
     noted(seen_repetitions, repetitions, repetition)
     local run = noted(noted(noted(runs, backends, backend), nil, depth), nil, repetition)
     if run[update] then
-      return nil, string.format("%s: update %d occurs twice", run_name(backend, depth, repetition),
-        update)
+      return nil, string.format("%s: update %d occurs twice",
+        schedule.name {backend = backend, layers = depth, repetition = repetition}, update)
     end
     run[update] = row
     last_update = math.max(last_update, update)
@@ -110,7 +107,7 @@ function samples.collect(rows, options)
     for _, depth in ipairs(data.layers) do
       local throughputs, times = {}, {}
       for position, repetition in ipairs(data.repetitions) do
-        local name = run_name(backend, depth, repetition)
+        local name = schedule.name {backend = backend, layers = depth, repetition = repetition}
         local run = found.runs[backend] and found.runs[backend][depth]
           and found.runs[backend][depth][repetition]
         if not run then return nil, name .. ": the run is missing" end

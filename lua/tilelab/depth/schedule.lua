@@ -87,8 +87,8 @@ function schedule.resume(rows, runs, updates)
   return result
 end
 
--- What must be equal for rows of two sessions to belong to one study, in the order in which a
--- difference is reported: Lua patterns of provenance keys.
+-- What must be equal for rows from before and after an interruption to belong to one study, in the
+-- order in which a difference is reported: Lua patterns of provenance keys.
 schedule.identity = {
   "^commit$", "^dirty$", "^flag_", "^device", "^driver$", "^script_sha256$", "^lua_sha256$",
   "^kernel_sha256",
