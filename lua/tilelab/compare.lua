@@ -12,6 +12,7 @@
 -- values that should be high, "lower" is the worse and "higher" the better verdict.
 
 local core = require "tilelab_core"
+local fields = require "tilelab.fields"
 local rows = require "tilelab.rows"
 
 local compare = {}
@@ -40,9 +41,7 @@ function compare.keys(base, new, given)
     for _, key in ipairs(given) do
       for _, data in ipairs { base, new } do
         if not find(data.columns, key) then
-          local nearest = core.nearest(key, data.columns)
-          refuse("%s has no column '%s'%s", data.path, key,
-            nearest and ("; did you mean '%s'?"):format(nearest) or "")
+          refuse("%s has no column '%s'%s", data.path, key, fields.hint(key, data.columns))
         end
       end
     end
@@ -166,10 +165,7 @@ end
 local function median(data, column)
   local values = {}
   for _, row in ipairs(data.rows) do values[#values + 1] = rows.number(row[column]) end
-  table.sort(values)
-  local n = #values
-  if n == 0 then return nil end
-  return (values[(n + 1) // 2] + values[n // 2 + 1]) / 2
+  return rows.median(values)
 end
 
 -- What of the conditions differs, as a list of {key, base text, new text}, sorted by key: device,

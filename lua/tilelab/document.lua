@@ -10,6 +10,7 @@
 
 local core = require "tilelab_core"
 local expression = require "tilelab.expression"
+local fields = require "tilelab.fields"
 local recorded = require "tilelab.recorded"
 local rows = require "tilelab.rows"
 
@@ -117,9 +118,7 @@ function Check:table_mark(file, lines, at)
   if not data then return at end
   for _, column in ipairs(header) do
     if data.rows[1][column] == nil then
-      local nearest = core.nearest(column, data.columns)
-      self:problem("%s has no column '%s'%s", file, column,
-        nearest and ("; did you mean '%s'?"):format(nearest) or "")
+      self:problem("%s has no column '%s'%s", file, column, fields.hint(column, data.columns))
       return at
     end
   end

@@ -18,6 +18,7 @@
 -- are a cell that is no number and an aggregate over no rows: a figure covers what it says it covers.
 
 local core = require "tilelab_core"
+local fields = require "tilelab.fields"
 local rows = require "tilelab.rows"
 
 local expression = {}
@@ -134,13 +135,10 @@ function Parser:unary(inside)
   elseif AGGREGATES[word] then
     return self:aggregate(self:take())
   end
-  local names = {}
-  for name in pairs(AGGREGATES) do names[#names + 1] = name end
-  table.sort(names)
-  local nearest = word:find("^%a") and core.nearest(word, names)
+  local names = fields.names(AGGREGATES)
   return self:fail("expected %s, found %s%s", inside and "a column or a number"
     or "a number or one of " .. table.concat(names, " "), shown(word),
-    nearest and ("; did you mean '%s'?"):format(nearest) or "")
+    word:find("^%a") and fields.hint(word, names) or "")
 end
 
 function Parser:aggregate(name)
@@ -177,9 +175,7 @@ local function check_column(data, column)
   for _, name in ipairs(data.columns) do
     if name == column then return end
   end
-  local nearest = core.nearest(column, data.columns)
-  refuse("%s has no column '%s'%s", data.path, column,
-    nearest and ("; did you mean '%s'?"):format(nearest) or "")
+  refuse("%s has no column '%s'%s", data.path, column, fields.hint(column, data.columns))
 end
 
 local function equal(cell, text)
@@ -248,15 +244,10 @@ local function paired(node, data, list)
   return values
 end
 
-local function median(values)
-  table.sort(values)
-  return (values[(#values + 1) // 2] + values[#values // 2 + 1]) / 2
-end
-
 local reduce = {
   min = function(values) return math.min(table.unpack(values)) end,
   max = function(values) return math.max(table.unpack(values)) end,
-  median = median,
+  median = rows.median,
 }
 
 function reduce.sum(values)

@@ -1,4 +1,5 @@
--- Tables of named settings: unknown fields are errors that name the nearest known one.
+-- Tables of named settings, and names in general: what is unknown is an error that names the nearest
+-- known one.
 
 local core = require "tilelab_core"
 
@@ -23,6 +24,20 @@ function fields.check(what, settings, names, level)
           or "there are: " .. table.concat(names, ", ")), level)
     end
   end
+end
+
+-- The keys of a table of texts, sorted.
+function fields.names(map)
+  local names = {}
+  for name in pairs(map) do names[#names + 1] = name end
+  table.sort(names)
+  return names
+end
+
+-- How a message about an unknown name ends: "; did you mean 'x'?" where one of `names` is near.
+function fields.hint(name, names)
+  local nearest = core.nearest(name, names)
+  return nearest and ("; did you mean '%s'?"):format(nearest) or ""
 end
 
 -- Raises unless `value` is an integer from `low` on.

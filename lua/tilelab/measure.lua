@@ -214,10 +214,7 @@ end
 -- A state whose reasons are a sorted list again.
 local function with_sorted_reasons(state)
   if not state then return nil end
-  local reasons = {}
-  for reason in pairs(state.throttle) do reasons[#reasons + 1] = reason end
-  table.sort(reasons)
-  state.throttle = reasons
+  state.throttle = fields.names(state.throttle)
   return state
 end
 

@@ -1,6 +1,7 @@
 -- The same launches under Nsight Compute's command line, for a second opinion on every counter.
 
 local lab = require "tilelab"
+local fields = require "tilelab.fields"
 local shell = require "tilelab.shell"
 
 local ncu = {}
@@ -79,10 +80,7 @@ end
 -- settings: device, launches = {kernel name = {plan = arguments of lab.plan, groups =, metrics =}}, ncu =
 -- program, out = record.
 function ncu.compare(settings)
-  local kernels = {}
-  for kernel in pairs(settings.launches) do kernels[#kernels + 1] = kernel end
-  table.sort(kernels)
-  for _, kernel in ipairs(kernels) do
+  for _, kernel in ipairs(fields.names(settings.launches)) do
     local launch = settings.launches[kernel]
     local plan = lab.check(lab.plan(launch.plan))
     local names = lab.metrics.collect { groups = launch.groups, metrics = launch.metrics }

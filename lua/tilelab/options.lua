@@ -80,9 +80,8 @@ local function expectation(option, kind)
 end
 
 local function value_error(option, text, expected)
-  local nearest = option.choices and core.nearest(text, option.choices)
   main.usage_error("option %s: expected %s, got '%s'%s", option.flag, expected, text,
-    nearest and ("; did you mean '%s'?"):format(nearest) or "")
+    option.choices and fields.hint(text, option.choices) or "")
 end
 
 local function contains(list, value)
@@ -311,9 +310,8 @@ local function seal(declared, values)
       if type(key) == "number" or declared.by_name[key] then return nil end
       local names = {}
       for i, option in ipairs(declared.list) do names[i] = option.name end
-      local nearest = core.nearest(tostring(key), names)
       error(("no option '%s' is declared%s"):format(tostring(key),
-        nearest and ("; did you mean '%s'?"):format(nearest) or ""), 2)
+        fields.hint(tostring(key), names)), 2)
     end,
   })
 end

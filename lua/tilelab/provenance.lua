@@ -17,13 +17,6 @@ local function command_line()
   return table.concat(words, " ")
 end
 
-local function sorted_keys(map)
-  local keys = {}
-  for key in pairs(map) do keys[#keys + 1] = key end
-  table.sort(keys)
-  return keys
-end
-
 -- The Lua files below a folder, as "hash path" lines; paths are below lab.root.
 local function list_sources(root, folder, lines)
   for _, name in ipairs(core.list(root .. "/" .. folder) or {}) do
@@ -100,11 +93,11 @@ function provenance.text(settings)
     -- On the CPU the threads of OpenMP: OMP_NUM_THREADS changes what is measured.
     add(device.arch == 0 and "device_threads" or "device_multiprocessors", device.multiprocessors)
     local details = device:details() -- of a GPU: versions, ECC, MIG, UUID
-    for _, key in ipairs(sorted_keys(details)) do add(key, details[key]) end
+    for _, key in ipairs(fields.names(details)) do add(key, details[key]) end
     if build.cublaslt ~= "" then add("cublaslt", build.cublaslt) end
   end
-  for _, key in ipairs(sorted_keys(settings.extra or {})) do add(key, settings.extra[key]) end
-  for _, folder in ipairs(sorted_keys(build.kernels)) do
+  for _, key in ipairs(fields.names(settings.extra or {})) do add(key, settings.extra[key]) end
+  for _, folder in ipairs(fields.names(build.kernels)) do
     add("kernel_sha256." .. folder, build.kernels[folder])
   end
   return table.concat(lines, "\n") .. "\n"

@@ -106,9 +106,8 @@ function Data:where(row) return ("%s:%d"):format(self.path, self.line[row]) end
 function Data:text(row, column)
   local text = row[column]
   if text == nil then
-    local nearest = core.nearest(column, self.columns)
     error(("%s has no column '%s'%s"):format(self.path, column,
-      nearest and ("; did you mean '%s'?"):format(nearest) or ""), 2)
+      fields.hint(column, self.columns)), 2)
   end
   return text
 end

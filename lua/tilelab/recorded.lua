@@ -199,13 +199,11 @@ local function publish(path, target, aside)
 end
 
 local function check_kernels(kernels)
-  local present, names = core.build().kernels, {}
-  for name in pairs(present) do names[#names + 1] = name end
+  local present = core.build().kernels
   for _, folder in ipairs(kernels) do
     if not present[folder] then
-      local nearest = core.nearest(folder, names)
       error(("lab.recorded.open: no kernel folder '%s'%s"):format(tostring(folder),
-        nearest and ("; did you mean '%s'?"):format(nearest) or ""), 3)
+        fields.hint(folder, fields.names(present))), 3)
     end
   end
 end

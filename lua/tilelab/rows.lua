@@ -29,6 +29,13 @@ function rows.number(cell)
   if value and value == value and math.abs(value) ~= math.huge then return value end
 end
 
+-- The median of a list of numbers, which gets sorted; nil for an empty list.
+function rows.median(values)
+  table.sort(values)
+  local n = #values
+  return n > 0 and (values[(n + 1) // 2] + values[n // 2 + 1]) / 2 or nil
+end
+
 local function all_integers_or_text(data, column)
   for _, row in ipairs(data.rows) do
     local value = tonumber(row[column])

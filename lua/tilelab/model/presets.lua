@@ -5,6 +5,8 @@
 -- keeps its proportions (d_model : ffn : expert_ffn = 72 : 216 : 30, six query heads to a key head,
 -- a shared expert as wide as a routed one) at a size that a laptop trains.
 
+local fields = require "tilelab.fields"
+
 local presets = {
   ["30b-a3b"] = {
     d_model = 3072, ffn = 9216, heads = 24, kv_heads = 4, head_dim = 128,
@@ -28,12 +30,7 @@ local defaults = {
 }
 
 -- Names of the presets, sorted.
-local function names()
-  local list = {}
-  for name in pairs(presets) do list[#list + 1] = name end
-  table.sort(list)
-  return list
-end
+local function names() return fields.names(presets) end
 
 -- A fresh configuration: the preset, the defaults, then `overrides`. Returns nil and a message for
 -- an unknown preset or field, or for widths that do not fit together.
