@@ -3,8 +3,8 @@
 
 local lab = require "tilelab"
 local file = require "tilelab.file"
-local tables = require "tilelab.depth.table"
 local targets = require "tilelab.targets"
+local text_table = require "tilelab.text_table"
 
 -- Records by study, read once; false where there is none.
 local function reader(folder)
@@ -58,7 +58,7 @@ lab.main(function()
         table.concat(stale, ", kernels/"))
     end
   end
-  print(tables.align(cells, { [2] = true, [3] = true, [4] = true }))
+  print(text_table.align(cells, { [2] = true, [3] = true, [4] = true }))
   if #notes > 0 then print("\n" .. table.concat(notes, "\n")) end
   print(("\n%d of %d figures hold on %s"):format(#list - failed, #list, opt.chip))
   if opt.update and next(reached) then update(opt.targets, reached) end

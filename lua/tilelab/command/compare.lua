@@ -3,7 +3,7 @@
 
 local lab = require "tilelab"
 local compare = require "tilelab.compare"
-local tables = require "tilelab.depth.table"
+local text_table = require "tilelab.text_table"
 
 local MAX_DRAWN = 48
 
@@ -26,7 +26,7 @@ local function print_conditions(base, new)
   end
   local cells = { { "differs", "base", "new" } }
   for i, item in ipairs(list) do cells[i + 1] = { item[1], item[2], item[3] or "" } end
-  print(tables.align(cells, {}))
+  print(text_table.align(cells, {}))
 end
 
 local function print_table(result, value)
@@ -47,7 +47,7 @@ local function print_table(result, value)
     row[#row + 1] = item.verdict
     cells[r + 1] = row
   end
-  print(tables.align(cells, right))
+  print(text_table.align(cells, right))
 end
 
 local function print_lonely(list, keys, where)

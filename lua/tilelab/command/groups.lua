@@ -3,7 +3,7 @@
 
 local lab = require "tilelab"
 local core = require "tilelab_core"
-local tables = require "tilelab.depth.table"
+local text_table = require "tilelab.text_table"
 
 local function passes_of(group)
   return core.metric_passes(group.chip, group.metrics, group.use)
@@ -18,7 +18,7 @@ local function print_groups()
     cells[#cells + 1] = { group.name, group.chip, tostring(#group.metrics), passes and tostring(passes) or "-",
       group.text }
   end
-  print(tables.align(cells, { [3] = true, [4] = true }))
+  print(text_table.align(cells, { [3] = true, [4] = true }))
   if refusal then print("\npass counts: " .. refusal) end
 end
 
@@ -40,7 +40,7 @@ local function print_group(group)
     labels[metric.label] = true
     cells[#cells + 1] = { metric.label, metric.unit, name, metric.text }
   end
-  print(tables.align(cells, {}))
+  print(text_table.align(cells, {}))
   cells = { { "derived", "unit", "formula", "" } }
   for _, row in ipairs(lab.metrics.derived()) do
     if has_all(labels, row.needs) then
@@ -48,7 +48,7 @@ local function print_group(group)
       cells[#cells + 1] = { row.label, row.unit, row.formula, row.text }
     end
   end
-  if #cells > 1 then print("\n" .. tables.align(cells, {})) end
+  if #cells > 1 then print("\n" .. text_table.align(cells, {})) end
 end
 
 lab.main(function()

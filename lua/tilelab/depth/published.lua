@@ -6,7 +6,7 @@
 -- digits ("449.17k", "1.500"), since these state the rounding.
 
 local analysis = require "tilelab.depth.analysis"
-local tables = require "tilelab.depth.table"
+local text_table = require "tilelab.text_table"
 
 local published = {}
 
@@ -229,7 +229,7 @@ lowest, highest: what the rounding of the four printed throughputs allows; ok: t
 figure, give or take half a unit of its last digit, meets that interval.
 
 ]], path))
-  write(tables.align(cells, {[3] = true, [4] = true, [5] = true, [6] = true}) .. "\n\n")
+  write(text_table.align(cells, {[3] = true, [4] = true, [5] = true, [6] = true}) .. "\n\n")
   write(outside == 0 and "All nine published figures agree.\n"
     or string.format("%d of nine published figures lie OUTSIDE.\n", outside))
   return result.passed

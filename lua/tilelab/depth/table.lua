@@ -1,33 +1,10 @@
--- Plain text tables: aligned columns in ASCII, and the table of a depth-scaling study with units,
--- intervals and which direction is better, for readers who know neither this code nor the study.
+-- The table of a depth-scaling study with units, intervals and which direction is better, for
+-- readers who know neither this code nor the study.
 
+local align = require("tilelab.text_table").align
 local analysis = require "tilelab.depth.analysis"
 
 local tables = {}
-
--- cells: a list of rows, each a list of texts of the same length, the first the header. Columns
--- named in `right` (set of positions) are aligned to the right. Returns lines joined by newlines,
--- without trailing spaces, the header underlined.
-function tables.align(cells, right)
-  local widths, lines = {}, {}
-  for _, row in ipairs(cells) do
-    for i, cell in ipairs(row) do widths[i] = math.max(widths[i] or 0, #cell) end
-  end
-  local function put(row)
-    local line = {}
-    for i, cell in ipairs(row) do
-      local padding = string.rep(" ", widths[i] - #cell)
-      line[i] = right[i] and padding .. cell or cell .. padding
-    end
-    lines[#lines + 1] = (table.concat(line, "  "):gsub("%s+$", ""))
-  end
-  put(cells[1])
-  local rule = {}
-  for i, width in ipairs(widths) do rule[i] = string.rep("-", width) end
-  put(rule)
-  for i = 2, #cells do put(cells[i]) end
-  return table.concat(lines, "\n")
-end
 
 -- The power of 1000, and its letter, that leaves a value one to three digits before the point.
 local function magnitude(value)
@@ -121,7 +98,7 @@ local function estimator_table(rows, info, suffix)
     end
     cells[#cells + 1] = line
   end
-  return tables.align(cells, {})
+  return align(cells, {})
 end
 
 local function sweep_table(rows, info)
@@ -139,7 +116,7 @@ local function sweep_table(rows, info)
     end
     if #line > 1 then cells[#cells + 1] = line end
   end
-  return #cells > 1 and tables.align(cells, {}) or nil
+  return #cells > 1 and align(cells, {}) or nil
 end
 
 -- The text of a study: rows and info as analysis.run returns them.
