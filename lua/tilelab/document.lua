@@ -11,6 +11,7 @@
 local core = require "tilelab_core"
 local expression = require "tilelab.expression"
 local fields = require "tilelab.fields"
+local main = require "tilelab.main"
 local recorded = require "tilelab.recorded"
 local rows = require "tilelab.rows"
 
@@ -33,9 +34,8 @@ end
 function Check:record(file)
   local known = self.records[file]
   if known == nil then
-    local ok, data = pcall(recorded.read, self.folder .. "/" .. file)
-    if not ok and core.error_kind(data) ~= "refused" then error(data, 0) end
-    known = ok and { data = data } or { message = tostring(data) }
+    known = {}
+    known.data, known.message = main.attempt(recorded.read, self.folder .. "/" .. file)
     self.records[file] = known
   end
   if known.message then self:problem("%s", known.message) end
@@ -51,10 +51,9 @@ function Check:number_mark(file, figure, rest)
     self:problem("no number follows the mark of '%s'", figure)
     return
   end
-  local ok, value = pcall(expression.value, figure, data)
-  if not ok then
-    if core.error_kind(value) ~= "refused" then error(value, 0) end
-    self:problem("%s", tostring(value))
+  local value, message = main.attempt(expression.value, figure, data)
+  if not value then
+    self:problem("%s", message)
     return
   end
   if after:find("^%s?%%") then value = 100 * value end

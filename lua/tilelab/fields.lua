@@ -1,5 +1,5 @@
--- Tables of named settings, and names in general: what is unknown is an error that names the nearest
--- known one.
+-- Tables of named settings, and names in general: what is unknown is an error that names the
+-- nearest known one.
 
 local core = require "tilelab_core"
 

@@ -35,6 +35,15 @@ function main.check(value, message, code, ...)
   return value, message, code, ...
 end
 
+-- The other way round, for a value that is never nil: fn(...), or nil and the message where it
+-- raised a refusal. Any other error is passed on.
+function main.attempt(fn, ...)
+  local ok, value = pcall(fn, ...)
+  if ok then return value end
+  if core.error_kind(value) ~= "refused" then error(value, 0) end
+  return nil, tostring(value)
+end
+
 -- lab.gpu(name) -> the device, or nil, message, code where there is none of that name or it is no NVIDIA
 -- GPU. For names that the user gave, and work that the CPU cannot do: no message sends there.
 function main.gpu(name)

@@ -6,6 +6,7 @@
 
 local core = require "tilelab_core"
 local expression = require "tilelab.expression"
+local main = require "tilelab.main"
 local record = require "tilelab.record"
 local rows = require "tilelab.rows"
 
@@ -41,8 +42,8 @@ function targets.read(path)
     if not target.study:find("^[%w_]+$") then
       refuse("%s: study '%s' is no name of an experiment", target.where, target.study)
     end
-    local ok, message = pcall(expression.parse, target.figure)
-    if not ok then refuse("%s: figure: %s", target.where, tostring(message)) end
+    local parsed, message = main.attempt(expression.parse, target.figure)
+    if not parsed then refuse("%s: figure: %s", target.where, message) end
     if target.aim then
       local floor, aim = target.floor, target.aim
       local harder = floor.at_most and aim.limit <= floor.limit or not floor.at_most
@@ -66,11 +67,8 @@ end
 -- of that kind: the message says which).
 function targets.check(target, data)
   if not data then return "not recorded", nil, "no record of " .. target.study end
-  local ok, value = pcall(expression.value, target.figure, data)
-  if not ok then
-    if core.error_kind(value) ~= "refused" then error(value, 0) end
-    return "not recorded", nil, tostring(value)
-  end
+  local value, message = main.attempt(expression.value, target.figure, data)
+  if not value then return "not recorded", nil, message end
   if value ~= value or not holds(target.floor, value) then return "BELOW", value end
   return target.aim and holds(target.aim, value) and "aim reached" or "held", value
 end

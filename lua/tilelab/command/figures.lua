@@ -2,7 +2,17 @@
 -- Exit code: 0, or 2 where a record cannot be trusted or drawn; the others are drawn all the same.
 
 local lab = require "tilelab"
-local core = require "tilelab_core"
+local main = require "tilelab.main"
+
+local function draw(item, opt)
+  local data = lab.recorded.read(item.path)
+  local stale = lab.recorded.stale(data)
+  if #stale > 0 then
+    print(("stale    %s: %s changed since it was recorded"):format(item.path,
+      "kernels/" .. table.concat(stale, ", kernels/")))
+  end
+  return lab.draw.record(data, { folder = opt.out .. "/" .. item.chip, preset = opt.preset })
+end
 
 lab.main(function()
   local opt = lab.options {
@@ -16,19 +26,12 @@ lab.main(function()
   local list, failed = lab.recorded.list(opt.recorded), 0
   if #list == 0 then print("no records in " .. opt.recorded) end
   for _, item in ipairs(list) do
-    local ok, message = pcall(function()
-      local data = lab.recorded.read(item.path)
-      local stale = lab.recorded.stale(data)
-      if #stale > 0 then
-        print(("stale    %s: %s changed since it was recorded"):format(item.path,
-          "kernels/" .. table.concat(stale, ", kernels/")))
-      end
-      lab.draw.print(lab.draw.record(data, { folder = opt.out .. "/" .. item.chip, preset = opt.preset }))
-    end)
-    if not ok then
-      if core.error_kind(message) ~= "refused" then error(message, 0) end
+    local drawn, message = main.attempt(draw, item, opt)
+    if drawn then
+      lab.draw.print(drawn)
+    else
       failed = failed + 1
-      io.stderr:write("figures: ", tostring(message), "\n")
+      io.stderr:write("figures: ", message, "\n")
     end
   end
   return failed == 0 and 0 or 2
