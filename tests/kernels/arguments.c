@@ -123,6 +123,14 @@ void launch_refused(struct rig *rig, enum tl_status status, const char *part)
     snapshot_free(before);
 }
 
+void index_refused(struct rig *rig, const char *arg, int64_t at, int32_t value, const char *part)
+{
+    int32_t *index = arg_of(rig, arg)->data, saved = index[at];
+    index[at] = value;
+    launch_refused(rig, TL_ERR_ARGUMENT, part);
+    index[at] = saved;
+}
+
 void assert_near(const struct tl_tensor *tensor, const double *reference, double absolute,
                  double relative)
 {

@@ -39,6 +39,9 @@ void launch_steady(struct rig *rig);
 /* The launch fails with `status`, its message contains `part`, and no argument changes. */
 void launch_refused(struct rig *rig, enum tl_status status, const char *part);
 
+/* The same, TL_ERR_ARGUMENT, with one element of an i32 argument spoilt, which is then put back. */
+void index_refused(struct rig *rig, const char *arg, int64_t at, int32_t value, const char *part);
+
 /* Every element within absolute + relative |reference| of it; NaN never is. */
 void assert_near(const struct tl_tensor *tensor, const double *reference, double absolute,
                  double relative);

@@ -98,6 +98,16 @@ bool bytes_equal(const struct tl_tensor *tensor, const void *bytes)
     return size == 0 || memcmp(tensor->data, bytes, size) == 0;
 }
 
+unsigned char *row_at(const struct tl_tensor *tensor, int64_t row)
+{
+    return (unsigned char *)tensor->data + row * (int64_t)row_bytes(tensor);
+}
+
+size_t row_bytes(const struct tl_tensor *tensor)
+{
+    return (size_t)tensor->shape[1] * tl_dtype_size(tensor->dtype);
+}
+
 double *doubles_of(const struct tl_tensor *tensor)
 {
     int64_t numel = tl_tensor_numel(tensor);

@@ -43,6 +43,10 @@ enum tl_status rig_launch(struct rig *rig);
 void *bytes_of(const struct tl_tensor *tensor);
 bool bytes_equal(const struct tl_tensor *tensor, const void *bytes);
 
+/* A row of a contiguous host tensor [rows, columns], and the bytes of one. */
+unsigned char *row_at(const struct tl_tensor *tensor, int64_t row);
+size_t row_bytes(const struct tl_tensor *tensor);
+
 /* A contiguous host tensor as doubles, from malloc. */
 double *doubles_of(const struct tl_tensor *tensor);
 

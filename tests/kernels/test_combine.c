@@ -154,15 +154,6 @@ static void backward_in_fp32_follows_fp64(void **state)
     }
 }
 
-static void check_refusal(struct rig *rig, const char *arg, int64_t at, int32_t value,
-                          const char *part)
-{
-    int32_t *index = arg_of(rig, arg)->data, saved = index[at];
-    index[at] = value;
-    launch_refused(rig, TL_ERR_ARGUMENT, part);
-    index[at] = saved;
-}
-
 static void mistakes_are_named(void **state)
 {
     (void)state;
@@ -171,11 +162,11 @@ static void mistakes_are_named(void **state)
     open_index(&index, s);
     open_forward(&forward, &index, TL_FP32, s, true);
     open_backward(&backward, &forward, &index, TL_FP32, s);
-    check_refusal(&forward, "slot_rows", 17, 23, "slot_rows[17] is 23");
-    check_refusal(&backward, "slot_rows", 0, -1, "slot_rows[0] is -1");
-    check_refusal(&backward, "row_slots", 22, 18, "row_slots[22] is 18");
-    check_refusal(&backward, "row_slots", 1, -7, "row_slots[1] is -7");
-    check_refusal(&backward, "group_offsets", 4, 24, "group_offsets[4] is 24");
+    index_refused(&forward, "slot_rows", 17, 23, "slot_rows[17] is 23");
+    index_refused(&backward, "slot_rows", 0, -1, "slot_rows[0] is -1");
+    index_refused(&backward, "row_slots", 22, 18, "row_slots[22] is 18");
+    index_refused(&backward, "row_slots", 1, -7, "row_slots[1] is -7");
+    index_refused(&backward, "group_offsets", 4, 24, "group_offsets[4] is 24");
     rig_close(&forward);
     rig_close(&index);
     rig_close(&backward);

@@ -24,17 +24,6 @@ static struct tl_tensor *arg(struct rig *rig, int position)
     return &rig->args.tensor[position];
 }
 
-static unsigned char *row_at(const struct tl_tensor *tensor, int64_t row)
-{
-    return (unsigned char *)tensor->data +
-           row * tensor->shape[1] * (int64_t)tl_dtype_size(tensor->dtype);
-}
-
-static size_t row_bytes(const struct tl_tensor *tensor)
-{
-    return (size_t)tensor->shape[1] * tl_dtype_size(tensor->dtype);
-}
-
 /* d poisoned at beta 0 and drawn at beta 1, with some -0 in it. */
 static void make_d(struct rig *rig, struct setup s)
 {

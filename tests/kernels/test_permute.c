@@ -214,30 +214,20 @@ static void backward_adds_at_beta_1(void **state)
     rig_close(&backward);
 }
 
-/* Spoils one index element, expects the message, and puts it back. */
-static void check_refusal(struct rig *rig, const char *arg, int64_t at, int32_t value,
-                          const char *part)
-{
-    int32_t *index = arg_of(rig, arg)->data, saved = index[at];
-    index[at] = value;
-    launch_refused(rig, TL_ERR_ARGUMENT, part);
-    index[at] = saved;
-}
-
 static void mistakes_are_named(void **state)
 {
     (void)state;
     struct rig forward, index, backward;
     open_permute(&forward, &index, TL_FP32, &sizes[3], 1, 5); /* 132 slots, 137 rows */
-    check_refusal(&forward, "row_slots", 9, 132, "row_slots[9] is 132");
-    check_refusal(&forward, "row_slots", 0, -2, "row_slots[0] is -2");
-    check_refusal(&forward, "slot_rows", 131, 137, "slot_rows[131] is 137");
-    check_refusal(&forward, "slot_rows", 2, -1, "slot_rows[2] is -1");
-    check_refusal(&forward, "group_offsets", 0, 1, "group_offsets[0] is 1");
-    check_refusal(&forward, "group_offsets", 4, -1, "group_offsets[4] is -1");
-    check_refusal(&forward, "group_offsets", 10, 138, "group_offsets[10] is 138");
+    index_refused(&forward, "row_slots", 9, 132, "row_slots[9] is 132");
+    index_refused(&forward, "row_slots", 0, -2, "row_slots[0] is -2");
+    index_refused(&forward, "slot_rows", 131, 137, "slot_rows[131] is 137");
+    index_refused(&forward, "slot_rows", 2, -1, "slot_rows[2] is -1");
+    index_refused(&forward, "group_offsets", 0, 1, "group_offsets[0] is 1");
+    index_refused(&forward, "group_offsets", 4, -1, "group_offsets[4] is -1");
+    index_refused(&forward, "group_offsets", 10, 138, "group_offsets[10] is 138");
     open_backward(&backward, &forward, TL_FP32);
-    check_refusal(&backward, "slot_rows", 7, 137, "slot_rows[7] is 137");
+    index_refused(&backward, "slot_rows", 7, 137, "slot_rows[7] is 137");
     rig_close(&forward);
     rig_close(&index);
     rig_close(&backward);
