@@ -48,7 +48,8 @@ static void sms_that_a_mark_missed(void **state)
     after[4].cycles += 60000;
     assert_ok(tl_clock_frequency(before, 7, after, 8, NUM_SMS, &mhz));
     assert_true(fabs(mhz - 1800) < 1e-9);
-    assert_fails(TL_ERR_DEVICE, "no SM of 5", tl_clock_frequency(before, 6, after, 8, NUM_SMS, &mhz));
+    assert_fails(TL_ERR_DEVICE, "no SM of 5",
+                 tl_clock_frequency(before, 6, after, 8, NUM_SMS, &mhz));
 }
 
 static void marks_the_wrong_way_round(void **state)
@@ -56,7 +57,8 @@ static void marks_the_wrong_way_round(void **state)
     (void)state;
     double mhz = 0;
     assert_fails(TL_ERR_DEVICE, "in order", tl_clock_frequency(after, 8, before, 7, NUM_SMS, &mhz));
-    assert_fails(TL_ERR_DEVICE, "in order", tl_clock_frequency(before, 7, before, 7, NUM_SMS, &mhz));
+    assert_fails(TL_ERR_DEVICE, "in order",
+                 tl_clock_frequency(before, 7, before, 7, NUM_SMS, &mhz));
     assert_fails(TL_ERR_DEVICE, "no SM of 0", tl_clock_frequency(before, 7, after, 8, 0, &mhz));
 }
 

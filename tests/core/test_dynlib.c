@@ -36,7 +36,8 @@ static void a_library_of_the_system(void **state)
     tl_dynlib_close(&library);
     tl_dynlib_close(&library);
     assert_null(library.handle);
-    assert_fails(TL_ERR_UNSUPPORTED, "not open", tl_dynlib_resolve(&library, &maths, maths_symbols));
+    assert_fails(TL_ERR_UNSUPPORTED, "not open",
+                 tl_dynlib_resolve(&library, &maths, maths_symbols));
 }
 
 static void the_first_name_that_loads(void **state)
