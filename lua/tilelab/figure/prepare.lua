@@ -354,9 +354,8 @@ local function roofline_ranges(fig)
   y.lo, y.fixed_lo = math.min(y.lo / 1.6, top / 20), true
 end
 
--- Checks a specification and returns the figure that the other parts work on, or nil, message
--- when no point can be drawn. Raises on a malformed specification.
-function prepare.figure(spec)
+-- A figure without notes and series: what can be checked before points are looked at.
+local function new_figure(spec)
   check_keys("spec", spec, "the specification")
   local path = check_type(spec.path or fail("no path"), "string", "path")
   local fig = {
@@ -400,6 +399,43 @@ function prepare.figure(spec)
   check_keys("caption", spec.caption or {}, "caption")
   for key, value in pairs(spec.caption or {}) do fig.caption[key] = text.clean(value) end
   if spec.table then check_keys("table", spec.table, "table") end
+  return fig
+end
+
+local function prepare_marks(fig)
+  for _, series in ipairs(fig.series) do
+    if series.marks and fig.kind == "trace" then
+      fig.mark_labels[#fig.mark_labels + 1] = series.name .. ": " .. (fig.marked or "marked")
+    elseif series.marks and fig.kind == "roofline" then
+      fig.mark_labels[1] = "small: " .. (fig.marked or "marked")
+    end
+  end
+  if #fig.mark_labels == 0 then fig.marked = nil end
+end
+
+local function occupancy_ranges(fig)
+  local top = math.max(100, fig.x.hi, fig.y.hi)
+  fig.x.lo, fig.x.hi, fig.y.lo, fig.y.hi = 0, top, 0, top
+  fig.x.fixed, fig.y.fixed_lo, fig.y.fixed_hi = true, true, true
+  fig.references[1] = {diagonal = top, label = "achieved = theoretical"}
+end
+
+-- Whether points of different series stand in one row.
+local function has_shared_rows(fig)
+  local series_of = {}
+  for s, series in ipairs(fig.series) do
+    for _, point in ipairs(series.points) do
+      if (series_of[point.x] or s) ~= s then return true end
+      series_of[point.x] = s
+    end
+  end
+  return false
+end
+
+-- Checks a specification and returns the figure that the other parts work on, or nil, message
+-- when no point can be drawn. Raises on a malformed specification.
+function prepare.figure(spec)
+  local fig = new_figure(spec)
   prepare_notes(fig, spec)
   check_type(spec.series or fail("no series"), "table", "series")
   local given = fig.kind == "stack" and ordered_series(spec) or spec.series
@@ -413,39 +449,19 @@ function prepare.figure(spec)
   if fig.kind == "roofline" then prepare_roofs(fig, spec) end
   if fig.kind == "stack" and not prepare_stack(fig) then fig.series = {} end
   if #fig.series == 0 then
-    return nil, string.format("figure %s: no point can be drawn (%s)", text.clean(path),
+    return nil, string.format("figure %s: no point can be drawn (%s)", text.clean(fig.path),
       #fig.remarks > 0 and table.concat(fig.remarks, "; ") or "there are no series")
   end
   if fig.axis == "row" and #fig.categories > MAX_ROWS then
     return nil, string.format("figure %s: %d rows, and a page holds %d: draw fewer",
-      text.clean(path), #fig.categories, MAX_ROWS)
+      text.clean(fig.path), #fig.categories, MAX_ROWS)
   end
-  for _, series in ipairs(fig.series) do
-    if series.marks and fig.kind == "trace" then
-      fig.mark_labels[#fig.mark_labels + 1] = series.name .. ": " .. (fig.marked or "marked")
-    elseif series.marks and fig.kind == "roofline" then
-      fig.mark_labels[1] = "small: " .. (fig.marked or "marked")
-    end
-  end
-  if #fig.mark_labels == 0 then fig.marked = nil end
+  prepare_marks(fig)
   prepare_ranges(fig, spec)
   if fig.kind == "roofline" then roofline_ranges(fig) end
   if fig.kind == "stack" then fig.y.hi, fig.y.fixed_hi = 100, true end
-  if fig.kind == "occupancy" then
-    local top = math.max(100, fig.x.hi, fig.y.hi)
-    fig.x.lo, fig.x.hi, fig.y.lo, fig.y.hi = 0, top, 0, top
-    fig.x.fixed, fig.y.fixed_lo, fig.y.fixed_hi = true, true, true
-    fig.references[1] = {diagonal = top, label = "achieved = theoretical"}
-  end
-  if fig.axis == "row" then
-    local series_of = {}
-    for s, series in ipairs(fig.series) do
-      for _, point in ipairs(series.points) do
-        fig.shared_rows = fig.shared_rows or (series_of[point.x] or s) ~= s
-        series_of[point.x] = s
-      end
-    end
-  end
+  if fig.kind == "occupancy" then occupancy_ranges(fig) end
+  fig.shared_rows = fig.axis == "row" and has_shared_rows(fig)
   return fig
 end
 return prepare
