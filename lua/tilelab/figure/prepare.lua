@@ -464,4 +464,5 @@ function prepare.figure(spec)
   fig.shared_rows = fig.axis == "row" and has_shared_rows(fig)
   return fig
 end
+
 return prepare
