@@ -11,6 +11,7 @@
 local core = require "tilelab_core"
 local figure = require "tilelab.figure"
 local main = require "tilelab.main"
+local provenance = require "tilelab.provenance"
 local recorded = require "tilelab.recorded"
 local rows = require "tilelab.rows"
 
@@ -36,14 +37,13 @@ end
 -- Conditions of a caption, from the provenance.
 function draw.conditions(data)
   local from, notes = data.provenance, {}
-  local commit = from.commit and from.commit:sub(1, 12)
   local stale = from.measured and recorded.stale(data) or {}
   if from.device == "cpu" then notes[1] = "CPU reference, no performance claim" end
   if #stale > 0 then
     notes[#notes + 1] = "Changed since it was recorded: " .. table.concat(stale, ", ")
   end
   return { device = from.device_model, clock = draw.clock(data),
-    commit = commit and commit .. (from.dirty == "yes" and " with local changes" or ""),
+    commit = provenance.commit(from),
     note = #notes > 0 and table.concat(notes, ". ") or nil }
 end
 

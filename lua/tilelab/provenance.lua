@@ -103,4 +103,9 @@ function provenance.text(settings)
   return table.concat(lines, "\n") .. "\n"
 end
 
+-- The commit as captions have it, from provenance that was read back; nil where there is none.
+function provenance.commit(from)
+  return from.commit and from.commit:sub(1, 12) .. (from.dirty == "yes" and " with local changes" or "")
+end
+
 return provenance

@@ -1,6 +1,7 @@
 -- From updates.tsv to summary.tsv, the table and the figures of a depth-scaling study.
 
 local lab = require "tilelab"
+local provenance = require "tilelab.provenance"
 local analysis = require "tilelab.depth.analysis"
 local figures = require "tilelab.depth.figures"
 local tables = require "tilelab.depth.table"
@@ -22,9 +23,9 @@ end
 
 -- The provenance of the rows, and how they were analysed: a complete study is analysed again when
 -- it is given another --warmup or --top.
-local function write_summary(path, result, info, provenance)
+local function write_summary(path, result, info, from)
   local lines = {}
-  for key, value in pairs(provenance) do lines[#lines + 1] = ("%s: %s\n"):format(key, value) end
+  for key, value in pairs(from) do lines[#lines + 1] = ("%s: %s\n"):format(key, value) end
   for _, name in ipairs { "warmup", "top", "replicates", "baseline", "full_depth" } do
     lines[#lines + 1] = ("analysis_%s: %s\n"):format(name, info[name])
   end
@@ -34,24 +35,24 @@ local function write_summary(path, result, info, provenance)
   lab.check(record:close())
 end
 
-local function caption(settings, provenance)
+local function caption(settings, from)
   local on_cpu = settings.device.arch == 0
   return {
     device = settings.device.model,
     clock = on_cpu and "not locked" or nil,
-    commit = provenance.commit:sub(1, 12) .. (provenance.dirty == "yes" and " with local changes" or ""),
+    commit = provenance.commit(from),
     note = on_cpu and "CPU reference, no performance claim" or nil,
   }
 end
 
 -- Prints the table, writes summary.tsv and draws the figures into settings.out.
 function report.write(settings, preset)
-  local rows, provenance = read_rows(settings.out .. "/updates.tsv")
+  local rows, from = read_rows(settings.out .. "/updates.tsv")
   local result, info = analysis.run(rows, { warmup = settings.warmup, top = settings.top,
     backends = settings.backends, layers = settings.layers, seed = settings.seed,
     full_depth = settings.config.full_layers })
   if not result then lab.usage_error("%s", info) end
-  write_summary(settings.out .. "/summary.tsv", result, info, provenance)
+  write_summary(settings.out .. "/summary.tsv", result, info, from)
   print(("\nDepth scaling of %s on %s (%s), %s, routing %s\n"):format(settings.model,
     settings.device.name, settings.device.model, settings.precision, settings.routing))
   io.write(tables.study(result, info), "\n")
@@ -59,7 +60,7 @@ function report.write(settings, preset)
   print("results  " .. settings.out .. "/updates.tsv\n         " .. settings.out .. "/summary.tsv")
   local notes = {}
   for _, spec in ipairs(figures.build(result, info, { folder = settings.out, preset = preset,
-    caption = caption(settings, provenance) })) do
+    caption = caption(settings, from) })) do
     local files, message = lab.figure.draw(spec)
     if not files then lab.usage_error("%s", message) end
     print("figure   " .. (files.pdf or files.gp):gsub("^%./", ""))
