@@ -94,17 +94,18 @@ static void keep_worst(struct tl_comparison *out, const struct element *e, int64
     out->worst_reference = e->reference;
 }
 
+/* Elements [begin, end) of host tensors. */
 static void compare_host(struct tl_comparison *out, const struct tl_tensor *value,
                          const struct tl_tensor *reference, const struct tl_tensor *scale,
-                         const struct tl_bound *bound)
+                         const struct tl_bound *bound, int64_t begin, int64_t end)
 {
     bool same_dtype = value->dtype == reference->dtype;
     size_t size = tl_dtype_size(value->dtype);
     /* long double: squares of large doubles must not overflow, of small ones not vanish. */
     long double error_squares = 0, reference_squares = 0;
     *out = (struct tl_comparison){
-        .count = tl_tensor_numel(value), .mismatched_bits = same_dtype ? 0 : -1, .worst_index = -1};
-    for (int64_t i = 0; i < out->count; i++) {
+        .count = end - begin, .mismatched_bits = same_dtype ? 0 : -1, .worst_index = -1};
+    for (int64_t i = begin; i < end; i++) {
         struct element e = {.value = tl_element_get(value->data, value->dtype, i),
                             .reference = tl_element_get(reference->data, reference->dtype, i)};
         judge(&e, bound, scale, i);
@@ -132,20 +133,48 @@ static void compare_host(struct tl_comparison *out, const struct tl_tensor *valu
     out->pass = out->violations == 0 && out->nonfinite == 0;
 }
 
-enum tl_status tl_compare(struct tl_comparison *out, const struct tl_tensor *value,
-                          const struct tl_tensor *reference, const struct tl_bound *bound)
+/* Groups of rows, or with no offsets all of the tensor as one group. */
+static enum tl_status compare_ranges(struct tl_comparison *out, const struct tl_tensor *value,
+                                     const struct tl_tensor *reference,
+                                     const struct tl_bound *bound, const int32_t *offsets,
+                                     int64_t num_groups)
 {
-    TL_TRY(check(value, reference, bound));
     struct tl_tensor host_value = {0}, host_reference = {0}, host_scale = {0};
+    int64_t numel = tl_tensor_numel(value);
+    int64_t row = value->shape[0] > 0 ? numel / value->shape[0] : 0;
     enum tl_status status;
     TL_GO(done, tl_tensor_on_host(&host_value, value));
     TL_GO(done, tl_tensor_on_host(&host_reference, reference));
     if (bound->scale)
         TL_GO(done, tl_tensor_on_host(&host_scale, bound->scale));
-    compare_host(out, &host_value, &host_reference, &host_scale, bound);
+    for (int64_t g = 0; g < num_groups; g++)
+        compare_host(out + g, &host_value, &host_reference, &host_scale, bound,
+                     offsets ? offsets[g] * row : 0, offsets ? offsets[g + 1] * row : numel);
 done:
     tl_tensor_done(&host_value);
     tl_tensor_done(&host_reference);
     tl_tensor_done(&host_scale);
     return status;
+}
+
+enum tl_status tl_compare(struct tl_comparison *out, const struct tl_tensor *value,
+                          const struct tl_tensor *reference, const struct tl_bound *bound)
+{
+    TL_TRY(check(value, reference, bound));
+    return compare_ranges(out, value, reference, bound, NULL, 1);
+}
+
+enum tl_status tl_compare_groups(struct tl_comparison *out, const struct tl_tensor *value,
+                                 const struct tl_tensor *reference, const struct tl_bound *bound,
+                                 const int32_t *offsets, int64_t num_groups)
+{
+    TL_TRY(check(value, reference, bound));
+    for (int64_t g = 0; g <= num_groups; g++) {
+        int32_t least = g > 0 ? offsets[g - 1] : 0;
+        if (offsets[g] < least || offsets[g] > value->shape[0])
+            return TL_FAIL(TL_ERR_ARGUMENT,
+                           "compare: offset %lld is %d; it must be %d to %lld, the rows compared",
+                           (long long)g, offsets[g], least, (long long)value->shape[0]);
+    }
+    return compare_ranges(out, value, reference, bound, offsets, num_groups);
 }

@@ -6,10 +6,11 @@
  *       -> {pass, count, nonfinite, mismatched_bits, violations, relative_frobenius, worst_ratio,
  *       worst_index, worst_coord, worst_value, worst_reference}; positions are 1-based and absent
  *       where there is nothing to compare (core/compare.h)
+ *   lab.compare_groups(value, reference, group_offsets[, bound]) -> list of the same, one for each
+ *       group of rows; group_offsets is an i32 tensor [num_groups + 1], positions are those of the
+ *       whole tensor
  */
 #include "binding.h"
-
-#include <string.h>
 
 #include "core/compare.h"
 #include "core/stats.h"
@@ -69,23 +70,28 @@ static void push_comparison(lua_State *L, const struct tl_comparison *result, in
     lua_setfield(L, -2, "worst_coord");
 }
 
-static int compare(lua_State *L)
+/* The bound at `index`; nil is a bound of 0. */
+static struct tl_bound bound_check(lua_State *L, int index)
 {
     static const char *const names[] = {"absolute", "relative", "scaled", "scale", NULL};
+    struct tl_bound bound = {0};
+    if (lua_isnoneornil(L, index))
+        return bound;
+    tlua_keys_check(L, index, "bound", names);
+    bound.absolute = tlua_field_number(L, index, "absolute", 0);
+    bound.relative = tlua_field_number(L, index, "relative", 0);
+    bound.scaled = tlua_field_number(L, index, "scaled", 0);
+    if (lua_getfield(L, index, "scale") != LUA_TNIL) /* stays on the stack, and so alive */
+        bound.scale = tlua_tensor_check(L, -1);
+    return bound;
+}
+
+static int compare(lua_State *L)
+{
     const struct tl_tensor *value = tlua_tensor_check(L, 1);
     const struct tl_tensor *reference = tlua_tensor_check(L, 2);
-    struct tl_bound bound;
+    struct tl_bound bound = bound_check(L, 3);
     struct tl_comparison result;
-    memset(&bound, 0, sizeof bound);
-    lua_settop(L, 3);
-    if (!lua_isnil(L, 3)) {
-        tlua_keys_check(L, 3, "bound", names);
-        bound.absolute = tlua_field_number(L, 3, "absolute", 0);
-        bound.relative = tlua_field_number(L, 3, "relative", 0);
-        bound.scaled = tlua_field_number(L, 3, "scaled", 0);
-        if (lua_getfield(L, 3, "scale") != LUA_TNIL)
-            bound.scale = tlua_tensor_check(L, -1);
-    }
     enum tl_status status = tl_compare(&result, value, reference, &bound);
     if (status != TL_OK)
         return tlua_raise(L, status);
@@ -93,9 +99,37 @@ static int compare(lua_State *L)
     return 1;
 }
 
+/* Everything is allocated as userdata, so that an error on the way leaks nothing. */
+static int compare_groups(lua_State *L)
+{
+    const struct tl_tensor *value = tlua_tensor_check(L, 1);
+    const struct tl_tensor *reference = tlua_tensor_check(L, 2);
+    const struct tl_tensor *offsets = tlua_tensor_check(L, 3);
+    struct tl_bound bound = bound_check(L, 4);
+    luaL_argcheck(L, offsets->dtype == TL_I32 && offsets->rank == 1 && offsets->shape[0] > 0, 3,
+                  "group_offsets must be i32 [num_groups + 1]");
+    int64_t num_groups = offsets->shape[0] - 1;
+    struct tl_tensor *on_host = tlua_tensor_new(L);
+    enum tl_status status = tl_tensor_on_host(on_host, offsets);
+    if (status != TL_OK)
+        return tlua_raise(L, status);
+    struct tl_comparison *results =
+        lua_newuserdatauv(L, (size_t)(num_groups + 1) * sizeof *results, 0);
+    status = tl_compare_groups(results, value, reference, &bound, on_host->data, num_groups);
+    if (status != TL_OK)
+        return tlua_raise(L, status);
+    lua_createtable(L, (int)num_groups, 0);
+    for (int64_t g = 0; g < num_groups; g++) {
+        push_comparison(L, results + g, value->rank);
+        lua_rawseti(L, -2, g + 1);
+    }
+    return 1;
+}
+
 static const luaL_Reg functions[] = {
     {"stats", stats},
     {"compare", compare},
+    {"compare_groups", compare_groups},
     {NULL, NULL},
 };
 

@@ -25,7 +25,7 @@ for _, name in ipairs {
   "device", "devices",
   "tensor", "tensor_from", "load",
   "operations", "kernels", "plan", "legal",
-  "stats", "compare", "random",
+  "stats", "compare", "compare_groups", "random",
   "time_us", "sleep", "interrupted",
   "mkdir", "stat", "list", "realpath", "lock", "is_tty", "terminal_width", "pid",
   "hash", "hash_file", "nearest",

@@ -257,6 +257,33 @@ static void refuses(void **state)
     tl_tensor_done(&e4m3);
 }
 
+static void groups_show_where_the_error_is(void **state)
+{
+    (void)state;
+    const double values[12] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+                 exact[12] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 4, 1, 2};
+    struct tl_tensor v = matrix(cpu_device(), TL_FP32, 6, 2, values);
+    struct tl_tensor r = matrix(cpu_device(), TL_FP32, 6, 2, exact);
+    struct tl_bound bound = {.absolute = 0.5};
+    struct tl_comparison result[4];
+    const int32_t offsets[] = {0, 1, 1, 5, 6}, beyond[] = {0, 7}, falling[] = {0, 3, 2};
+    assert_ok(tl_compare_groups(result, &v, &r, &bound, offsets, 4));
+    assert_true(result[0].pass && result[0].count == 2);
+    assert_true(result[1].pass && result[1].count == 0 && result[1].worst_index == -1);
+    assert_false(result[2].pass);
+    assert_int_equal(result[2].worst_coord[0], 4);
+    assert_int_equal(result[2].worst_coord[1], 1);
+    assert_int_equal(result[2].violations, 1);
+    assert_false(result[3].pass);
+    assert_int_equal(result[3].worst_index, 11);
+    assert_fails(TL_ERR_ARGUMENT, "offset 1 is 7",
+                 tl_compare_groups(result, &v, &r, &bound, beyond, 1));
+    assert_fails(TL_ERR_ARGUMENT, "offset 2 is 2",
+                 tl_compare_groups(result, &v, &r, &bound, falling, 2));
+    tl_tensor_done(&v);
+    tl_tensor_done(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -271,6 +298,7 @@ int main(void)
         cmocka_unit_test(zeros_of_both_signs_differ_in_bits_only),
         cmocka_unit_test(empty_tensors_pass),
         cmocka_unit_test(other_devices_are_copied),
+        cmocka_unit_test(groups_show_where_the_error_is),
         cmocka_unit_test(refuses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,6 +62,22 @@ for _ = 1, 600 do
 end
 t.ok(firsts[1] > 140 and firsts[2] > 140 and firsts[3] > 140, "shuffle is fair")
 
+do -- by group
+  local value = lab.tensor { dtype = "fp32", shape = { 5, 2 }, fill = 1 }
+  local exact = value:clone():set(3, 4, 2)
+  local offsets = lab.tensor_from("cpu", "i32", { 0, 2, 2, 5 })
+  local groups = lab.compare_groups(value, exact, offsets, { absolute = 1 })
+  t.is(#groups, 3, "a comparison for each group")
+  t.ok(groups[1].pass and groups[2].pass and groups[2].count == 0, "groups without an error, and without rows")
+  t.ok(not groups[3].pass and groups[3].worst_coord[1] == 4 and groups[3].worst_coord[2] == 2,
+    "the worst position is that of the whole tensor")
+  local scale = lab.tensor { dtype = "fp32", shape = { 5, 2 }, fill = 2 }
+  t.ok(lab.compare_groups(value, exact, offsets, { scaled = 1, scale = scale })[3].pass, "with a scale")
+  t.error(function() lab.compare_groups(value, exact, lab.tensor_from("cpu", "i32", { 0, 6 })) end,
+    "offset 1 is 6; it must be 0 to 5", "offsets past the rows")
+  t.error(function() lab.compare_groups(value, exact, value) end, "i32 %[num_groups %+ 1%]", "offsets of another kind")
+end
+
 t.is(lab.hash("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", "hash")
 t.is(lab.nearest("layes", { "device", "layers" }), "layers", "nearest")
 t.is(lab.nearest("zzz", { "device", "layers" }), nil, "nothing near")
