@@ -24,6 +24,7 @@ lab.main(function()
     { "seed", "integer", 1, "of weights, text, order and bootstrap" },
     { "out", "string", "out/depth_scaling", "folder for results and figures", value = "FOLDER" },
     { "fresh", "boolean", false, "measure anew; earlier results are set aside" },
+    { "record", "boolean", false, "keep updates.tsv under experiments/recorded" },
     { "preset", "string", "acm-column", "width of the figures",
       choices = { "acm-column", "acm-full", "ieee-column", "neurips" } },
     { "published", "string", nil, "check published figures against their throughputs instead",
@@ -38,4 +39,8 @@ lab.main(function()
   local settings = study.settings(opt)
   study.run(settings, opt.fresh)
   report.write(settings, opt.preset)
+  if opt.record then
+    lab.recorded.publish { experiment = "depth_scaling", device = settings.device,
+      path = settings.out .. "/updates.tsv", out = settings.out }
+  end
 end)

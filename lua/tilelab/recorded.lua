@@ -11,6 +11,8 @@
 --     for _, folder in ipairs(lab.recorded.stale(data)) do print(folder .. " has changed since") end
 --   end
 --
+-- A study that writes its result file by itself publishes it: lab.recorded.publish.
+--
 -- Rows go to <out>/<experiment>.tsv as they come. close() reads that file back, checks it, and puts a
 -- copy in the place of the record in one step, so that a run which is interrupted or finds a wrong
 -- row leaves the earlier record as it was; a replaced record is kept as <out>/<experiment>.before.tsv.
@@ -196,6 +198,15 @@ local function publish(path, target, aside)
   copy(path, fresh)
   main.check(os.rename(fresh, target))
   print(("recorded %s%s"):format(target, replaced))
+end
+
+-- Publishes a result file that an experiment wrote by itself, after the checks of recorded.read.
+-- spec: experiment, device, path, out = folder for a record that it replaces.
+function recorded.publish(spec)
+  fields.check("lab.recorded.publish", spec, { "experiment", "device", "path", "out" }, 2)
+  recorded.read(spec.path, recorded.module(spec.experiment).schema)
+  publish(spec.path, recorded.path(spec.experiment, spec.device),
+    ("%s/%s.before.tsv"):format(spec.out, spec.experiment))
 end
 
 local function check_kernels(kernels)

@@ -12,13 +12,28 @@ local report = {}
 local numbers = { "layers", "repetition", "update", "tokens", "time_s", "loss" }
 
 -- Rows of an updates.tsv as numbers; raises file:line for what is none.
-local function read_rows(path)
-  local data, rows = lab.record.read(path, study.columns), {}
+local function numbered(data)
+  local rows = {}
   for i, row in ipairs(data.rows) do
     rows[i] = { backend = row.backend }
     for _, column in ipairs(numbers) do rows[i][column] = data:number(row, column) end
   end
-  return rows, data.provenance
+  return rows
+end
+
+-- The analysis of an updates.tsv (lab.record.read): rows of summary.tsv and their context, as
+-- analysis.run gives them. settings: what analysis.run takes.
+function report.analyse(data, settings)
+  local result, info = analysis.run(numbered(data), settings)
+  if not result then lab.usage_error("%s", info) end
+  return result, info
+end
+
+-- The text of a study, from its results and the file that they come from.
+function report.text(data, result, info)
+  local row, from = data.rows[1], data.provenance
+  return ("Depth scaling of %s on %s (%s), %s, routing %s\n\n%s"):format(row.model, from.device,
+    from.device_model, row.precision, row.routing, tables.study(result, info))
 end
 
 -- The provenance of the rows, and how they were analysed: a complete study is analysed again when
@@ -47,15 +62,13 @@ end
 
 -- Prints the table, writes summary.tsv and draws the figures into settings.out.
 function report.write(settings, preset)
-  local rows, from = read_rows(settings.out .. "/updates.tsv")
-  local result, info = analysis.run(rows, { warmup = settings.warmup, top = settings.top,
+  local data = lab.record.read(settings.out .. "/updates.tsv", study.columns)
+  local from = data.provenance
+  local result, info = report.analyse(data, { warmup = settings.warmup, top = settings.top,
     backends = settings.backends, layers = settings.layers, seed = settings.seed,
     full_depth = settings.config.full_layers })
-  if not result then lab.usage_error("%s", info) end
   write_summary(settings.out .. "/summary.tsv", result, info, from)
-  print(("\nDepth scaling of %s on %s (%s), %s, routing %s\n"):format(settings.model,
-    settings.device.name, settings.device.model, settings.precision, settings.routing))
-  io.write(tables.study(result, info), "\n")
+  io.write("\n", report.text(data, result, info), "\n")
   if settings.device.arch == 0 then print("CPU reference, no performance claim.\n") end
   print("results  " .. settings.out .. "/updates.tsv\n         " .. settings.out .. "/summary.tsv")
   local notes = {}

@@ -54,7 +54,7 @@ end
 -- for a study to be resumed.
 local function provenance(settings, text, began)
   return lab.provenance { device = settings.device, seed = settings.seed, extra = {
-    began = began, flag_model = settings.model, flag_precision = settings.precision,
+    began = began, measured = backends.folders, flag_model = settings.model, flag_precision = settings.precision,
     flag_routing = settings.routing, flag_backends = table.concat(settings.backends, ","),
     flag_layers = table.concat(settings.layers, ","), flag_updates = settings.updates,
     flag_repetitions = settings.repetitions, flag_seed = settings.seed,

@@ -24,6 +24,10 @@ local operations = {
   "cross_entropy", "cross_entropy_backward", "squared_norm", "adamw",
 }
 
+-- The kernel folders that they lie in.
+local folders = "adamw attention combine cross_entropy embedding gemm k_grouped_gemm m_grouped_gemm "
+  .. "permute rmsnorm rope router swiglu"
+
 local function kind_of(device_name) return (device_name:match("^%a+")) end
 
 local function names()
@@ -68,4 +72,4 @@ local function best_device(backend_names)
 end
 
 return { get = function(name) return backends[name] end, names = names, variant = variant,
-  supported = supported, best_device = best_device }
+  supported = supported, best_device = best_device, folders = folders }

@@ -1,0 +1,51 @@
+-- depth_scaling.tsv: the updates of a depth-scaling study, a row an update (updates.tsv of its folder).
+--
+--   gpus experts_per_gpu model precision routing    what was trained, and on how much; gpus is 0 on the CPU
+--   backend layers repetition update    which run, and which update of it
+--   tokens time_s    of the update; the time from one synchronisation of the device to the next
+--   loss             mean cross-entropy over the update's tokens
+
+local draw = require "tilelab.draw"
+local figures = require "tilelab.depth.figures"
+local presets = require "tilelab.model.presets"
+local report = require "tilelab.depth.report"
+
+local depth = {
+  schema = {
+    { "gpus", "integer" }, { "experts_per_gpu", "integer" }, { "model", "text" }, { "precision", "text" },
+    { "routing", "text" }, { "backend", "text" }, { "layers", "integer" }, { "repetition", "integer" },
+    { "update", "integer" }, { "tokens", "integer" }, { "time_s", "number" }, { "loss", "number" },
+  },
+}
+
+local WARMUP = 20 -- of the published protocol, as the study's own default
+
+local function list(text, convert)
+  local items = {}
+  for item in text:gmatch("[^,]+") do items[#items + 1] = convert(item) end
+  return items
+end
+
+-- The study's results with its default settings.
+local function analyse(data)
+  local from = data.provenance
+  return report.analyse(data, { warmup = WARMUP, backends = list(from.flag_backends, tostring),
+    layers = list(from.flag_layers, tonumber), seed = math.tointeger(tonumber(from.flag_seed)),
+    full_depth = presets.config(from.flag_model).full_layers })
+end
+
+-- The table that the study printed.
+function depth.text(data)
+  return report.text(data, analyse(data))
+end
+
+function depth.draw(data, options)
+  local result, info = analyse(data)
+  local specs = figures.build(result, info, { folder = options.folder, caption = { clock = "not locked" } })
+  for _, spec in ipairs(specs) do
+    spec.name, spec.path = "depth_scaling_" .. spec.path:match("([^/]+)$"), nil
+  end
+  return draw.figures(data, options, specs)
+end
+
+return depth
