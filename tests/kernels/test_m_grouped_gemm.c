@@ -1,11 +1,10 @@
 /* m_grouped_gemm/cpu_ragged and cpu_padded over every case of group sizes. */
+#include "arguments.h"
 #include "cases.h"
-#include "rig.h"
 
 #include "kernels/host/group_offsets.h"
 #include "kernels/m_grouped_gemm/op.h"
 
-#include <omp.h>
 #include <stdlib.h>
 
 #define TAIL 5 /* rows past the last offset */
@@ -179,21 +178,9 @@ static void test_threads_change_no_bit(void **state)
 {
     (void)state;
     struct rig rig;
-    int before = omp_get_max_threads();
     group_case_draw(&groups, CASE_ZIPF, 33, 1020, 5);
     open_ragged(&rig, (struct setup){TL_M_GROUPED_NT, 70, 90, TL_BF16, TL_BF16});
-    struct tl_tensor *d = arg(&rig, TL_M_GROUPED_D);
-    omp_set_num_threads(1);
-    assert_ok(rig_launch(&rig));
-    void *first = bytes_of(d);
-    for (int threads = 2; threads <= 3; threads++) {
-        assert_ok(tl_tensor_poison(d));
-        omp_set_num_threads(threads);
-        assert_ok(rig_launch(&rig));
-        assert_true(bytes_equal(d, first));
-    }
-    omp_set_num_threads(before);
-    free(first);
+    launch_steady(&rig);
     rig_close(&rig);
 }
 
