@@ -103,6 +103,19 @@ function provenance.text(settings)
   return table.concat(lines, "\n") .. "\n"
 end
 
+-- A line of provenance -> key, value; nil for one that is none.
+function provenance.entry(line) return line:match("^([^:]+):%s*(.*)$") end
+
+-- Text of lines -> {key = value}.
+function provenance.parse(text)
+  local map = {}
+  for line in text:gmatch("[^\n]+") do
+    local key, value = provenance.entry(line)
+    if key then map[key] = value end
+  end
+  return map
+end
+
 -- The commit as captions have it, from provenance that was read back; nil where there is none.
 function provenance.commit(from)
   return from.commit and from.commit:sub(1, 12) .. (from.dirty == "yes" and " with local changes" or "")

@@ -13,6 +13,7 @@
 local core = require "tilelab_core"
 local fields = require "tilelab.fields"
 local file = require "tilelab.file"
+local provenance = require "tilelab.provenance"
 
 local record = { create = core.record_create, append = core.record_append }
 
@@ -75,7 +76,7 @@ function record.read(path, required, settings)
     elseif not data.columns then
       local comment = line:match("^#%s?(.*)$")
       if comment then
-        local key, value = comment:match("^([^:]+):%s*(.*)$")
+        local key, value = provenance.entry(comment)
         if key then data.provenance[key] = value end
       else
         data.columns = split(line)

@@ -1,7 +1,7 @@
 -- From updates.tsv to summary.tsv, the table and the figures of a depth-scaling study.
 
 local lab = require "tilelab"
-local provenance = require "tilelab.provenance"
+local draw = require "tilelab.draw"
 local analysis = require "tilelab.depth.analysis"
 local figures = require "tilelab.depth.figures"
 local tables = require "tilelab.depth.table"
@@ -50,36 +50,27 @@ local function write_summary(path, result, info, from)
   lab.check(record:close())
 end
 
-local function caption(settings, from)
-  local on_cpu = settings.device.arch == 0
-  return {
-    device = settings.device.model,
-    clock = on_cpu and "not locked" or nil,
-    commit = provenance.commit(from),
-    note = on_cpu and "CPU reference, no performance claim" or nil,
-  }
+-- Draws the study's figures by the names of figures.lua. options: folder, preset, prefix of the names.
+function report.draw(data, result, info, options)
+  local clock = data.provenance.device == "cpu" and "not locked" or nil
+  local specs = figures.build(result, info, { folder = options.folder, caption = { clock = clock } })
+  for _, spec in ipairs(specs) do
+    spec.name, spec.path = (options.prefix or "") .. spec.path:match("[^/]+$"), nil
+  end
+  return draw.figures(data, options, specs)
 end
 
 -- Prints the table, writes summary.tsv and draws the figures into settings.out.
 function report.write(settings, preset)
   local data = lab.record.read(settings.out .. "/updates.tsv", study.columns)
-  local from = data.provenance
   local result, info = report.analyse(data, { warmup = settings.warmup, top = settings.top,
     backends = settings.backends, layers = settings.layers, seed = settings.seed,
     full_depth = settings.config.full_layers })
-  write_summary(settings.out .. "/summary.tsv", result, info, from)
+  write_summary(settings.out .. "/summary.tsv", result, info, data.provenance)
   io.write("\n", report.text(data, result, info), "\n")
   if settings.device.arch == 0 then print("CPU reference, no performance claim.\n") end
   print("results  " .. settings.out .. "/updates.tsv\n         " .. settings.out .. "/summary.tsv")
-  local notes = {}
-  for _, spec in ipairs(figures.build(result, info, { folder = settings.out, preset = preset,
-    caption = caption(settings, from) })) do
-    local files, message = lab.figure.draw(spec)
-    if not files then lab.usage_error("%s", message) end
-    print("figure   " .. (files.pdf or files.gp):gsub("^%./", ""))
-    notes[#notes + 1] = files.note
-  end
-  if notes[1] then print(notes[1]) end
+  draw.print(report.draw(data, result, info, { folder = settings.out, preset = preset }))
 end
 
 return report

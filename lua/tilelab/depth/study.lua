@@ -6,14 +6,20 @@ local lab = require "tilelab"
 local arguments = require "tilelab.depth.arguments"
 local backends = require "tilelab.model.backends"
 local presets = require "tilelab.model.presets"
+local provenance = require "tilelab.provenance"
 local schedule = require "tilelab.depth.schedule"
 local step = require "tilelab.model.step"
 local texts = require "tilelab.model.text"
 
 local study = {}
 
-study.columns = { "gpus", "experts_per_gpu", "model", "precision", "routing", "backend", "layers",
-  "repetition", "update", "tokens", "time_s", "loss" }
+-- What updates.tsv holds (kinds as in tilelab.recorded); lua/tilelab/draw/depth_scaling.lua explains it.
+study.schema = {
+  { "gpus", "integer" }, { "experts_per_gpu", "integer" }, { "model", "text" }, { "precision", "text" },
+  { "routing", "text" }, { "backend", "text" }, { "layers", "integer" }, { "repetition", "integer" },
+  { "update", "integer" }, { "tokens", "integer" }, { "time_s", "number" }, { "loss", "number" },
+}
+study.columns = lab.recorded.columns(study.schema)
 
 local function open_device(name, backend_names)
   name = name or backends.best_device(backend_names)
@@ -52,7 +58,7 @@ end
 
 -- The provenance of a study. Its "flag" lines, with commit, device and hashes, are what must agree
 -- for a study to be resumed.
-local function provenance(settings, text, began)
+local function describe(settings, text, began)
   return lab.provenance { device = settings.device, seed = settings.seed, extra = {
     began = began, measured = backends.folders, flag_model = settings.model, flag_precision = settings.precision,
     flag_routing = settings.routing, flag_backends = table.concat(settings.backends, ","),
@@ -61,12 +67,6 @@ local function provenance(settings, text, began)
     flag_learning_rate = settings.config.learning_rate, flag_text = text.name,
     flag_text_sha256 = text.sha256,
   } }
-end
-
-local function keys(provenance_text)
-  local map = {}
-  for key, value in provenance_text:gmatch("([^:\n]+): ([^\n]*)") do map[key] = value end
-  return map
 end
 
 -- Renames an earlier result file to updates.1.tsv, updates.2.tsv, ...: measured rows are never
@@ -92,12 +92,12 @@ local function open_record(settings, text, fresh)
   if fresh then set_aside(path) end
   local file = lab.stat(path)
   if not file or file.bytes == 0 then -- empty: killed, or the disk was full, before the header
-    local block = provenance(settings, text, os.date("!%Y-%m-%dT%H:%M:%SZ"))
+    local block = describe(settings, text, os.date("!%Y-%m-%dT%H:%M:%SZ"))
     return lab.check(lab.record.create(path, block, study.columns)), runs
   end
   local data = lab.record.read(path, study.columns, { drop_cut_row = true })
-  local block = provenance(settings, text, data.provenance.began)
-  local message = schedule.difference(data.provenance, keys(block))
+  local block = describe(settings, text, data.provenance.began)
+  local message = schedule.difference(data.provenance, provenance.parse(block))
   if message then lab.usage_error("%s: %s", path, message) end
   local state
   state, message = schedule.resume(data.rows, runs, settings.updates)

@@ -5,18 +5,11 @@
 --   tokens time_s    of the update; the time from one synchronisation of the device to the next
 --   loss             mean cross-entropy over the update's tokens
 
-local draw = require "tilelab.draw"
-local figures = require "tilelab.depth.figures"
 local presets = require "tilelab.model.presets"
 local report = require "tilelab.depth.report"
+local study = require "tilelab.depth.study"
 
-local depth = {
-  schema = {
-    { "gpus", "integer" }, { "experts_per_gpu", "integer" }, { "model", "text" }, { "precision", "text" },
-    { "routing", "text" }, { "backend", "text" }, { "layers", "integer" }, { "repetition", "integer" },
-    { "update", "integer" }, { "tokens", "integer" }, { "time_s", "number" }, { "loss", "number" },
-  },
-}
+local depth = { schema = study.schema }
 
 local WARMUP = 20 -- of the published protocol, as the study's own default
 
@@ -41,11 +34,8 @@ end
 
 function depth.draw(data, options)
   local result, info = analyse(data)
-  local specs = figures.build(result, info, { folder = options.folder, caption = { clock = "not locked" } })
-  for _, spec in ipairs(specs) do
-    spec.name, spec.path = "depth_scaling_" .. spec.path:match("([^/]+)$"), nil
-  end
-  return draw.figures(data, options, specs)
+  return report.draw(data, result, info, { folder = options.folder, preset = options.preset,
+    prefix = "depth_scaling_" })
 end
 
 return depth

@@ -137,8 +137,7 @@ Model.__index = Model
 
 -- Builds a model. options: device (opened), config (presets.config), backend (its name), seed,
 -- routing ("model", "multinomial" or "zipf"), precision ("fp32", or "fp64" for gradient checks on
--- the CPU). Returns the model, or nil and a message when the
--- device runs out of memory.
+-- the CPU). Returns the model, or nil and a message when the device runs out of memory.
 local function build(options)
   local config, device = options.config, options.device
   local b = setmetatable({ config = config, device = device, backend = backends.get(options.backend),
