@@ -8,7 +8,7 @@
  * d              [m, n]; rows outside the offsets stay untouched
  * group_offsets  [num_groups + 1], in rows: starts with 0, does not decrease, ends at most at m
  * row_experts?   [m], the group of each row, -1 for pad rows       } what padded kernels may need;
- * counts_host?   [num_groups], rows per group, pad rows included   } ragged ones ignore them
+ * counts_host?   [num_groups] on the CPU, rows per group with pads   } ragged ones ignore them
  * Padded kernels are legal when every offset is a multiple of 128; the rows that pad a group are
  * computed like the others, so they must be finite to give finite rows. Empty groups cost nothing.
  * flops() counts the m of the tensors: bind real rows to get useful FLOPs. Offsets are RapidGEMM's
