@@ -260,21 +260,25 @@ static __device__ __forceinline__ void fill_box(uint32_t to, uint32_t from, cons
     int thread = threadIdx.x % 128, lane = thread % 32;
     int row = thread / 32 * 16 + lane / 4;
     bool odd = row % 2;
+    uint32_t at[4];
+    float2 old[2][4] = {};
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-        const int mine = 4 * i, other = 4 * (i ^ 2);
-        float2 upper = {odd ? acc[other] : acc[mine], odd ? acc[other + 1] : acc[mine + 1]};
-        float2 lower = {odd ? acc[other + 2] : acc[mine + 2], odd ? acc[other + 3] : acc[mine + 3]};
         int chunk = 2 * (odd ? i ^ 2 : i) + lane % 4 / 2;
-        uint32_t at = row * 128 + (chunk ^ row % 8) * 16 + lane % 2 * 8, below = at + 8 * 128;
-        if (ADD) {
-            float2 old_upper = tl_shared_load(from + at), old_lower = tl_shared_load(from + below);
-            upper = {upper.x + old_upper.x, upper.y + old_upper.y};
-            lower = {lower.x + old_lower.x, lower.y + old_lower.y};
-        }
-        tl_shared_store(to + at, upper);
-        tl_shared_store(to + below, lower);
+        at[i] = row * 128 + (chunk ^ row % 8) * 16 + lane % 2 * 8;
+        for (int half = 0; ADD && half < 2; half++)
+            old[half][i] = tl_shared_load(from + at[i] + half * 8 * 128);
     }
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            const int mine = 4 * i + 2 * half, other = 4 * (i ^ 2) + 2 * half;
+            float2 pair = {odd ? acc[other] : acc[mine], odd ? acc[other + 1] : acc[mine + 1]};
+            if (ADD)
+                pair = {pair.x + old[half][i].x, pair.y + old[half][i].y};
+            tl_shared_store(to + at[i] + half * 8 * 128, pair);
+        }
 }
 
 /* A warpgroup's share of a tile out, box after box. Stores run on while the next tile is
