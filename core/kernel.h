@@ -17,6 +17,7 @@
 
 #include "device.h"
 #include "dtype.h"
+#include "fault.h"
 #include "status.h"
 #include "tensor.h"
 
@@ -62,6 +63,10 @@ struct tl_operation {
     double (*bytes)(const struct tl_problem *problem); /* logical: each operand moved once */
     /* Relations the symbolic shapes cannot say; NULL when there are none. */
     enum tl_status (*check)(const struct tl_problem *problem);
+    /* Records the message, begun with `who`, for what a kernel of the operation refused on the
+     * device (fault.h), and returns the status that a kernel of the host would have given. NULL
+     * when kernels look at no values. */
+    enum tl_status (*explain)(const char *who, const struct tl_fault *fault);
 };
 
 struct tl_problem {
@@ -160,6 +165,7 @@ enum tl_status tl_plan_set(struct tl_plan *plan, const char *tunable, int value)
 
 size_t tl_plan_workspace(const struct tl_plan *plan);
 
+/* Also fails, without a launch, when an earlier one left a fault that nothing has reported yet. */
 enum tl_status tl_plan_launch(const struct tl_plan *plan, const struct tl_args *args,
                               struct tl_stream *stream);
 

@@ -244,6 +244,7 @@ enum tl_status tl_plan_launch(const struct tl_plan *plan, const struct tl_args *
                               struct tl_stream *stream)
 {
     struct tl_device *device = plan->device;
+    TL_TRY(tl_fault_check(device));
     device->last_kernel = plan->kernel;
     memcpy(device->last_dim, plan->problem.dim, sizeof plan->problem.dim);
     if (device->api->use)

@@ -1,6 +1,8 @@
 /* The table of the reduction-grouped matrix product; its contract is in op.h. */
 #include "op.h"
 
+#include "kernels/host/group_offsets.h"
+
 static double k_grouped_flops(const struct tl_problem *problem)
 {
     const int64_t *dim = problem->dim;
@@ -53,4 +55,5 @@ const struct tl_operation tl_op_k_grouped_gemm = {
     .flops = k_grouped_flops,
     .bytes = k_grouped_bytes,
     .check = k_grouped_check,
+    .explain = tl_group_offsets_explain,
 };

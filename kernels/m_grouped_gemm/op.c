@@ -1,6 +1,8 @@
 /* The table of the row-grouped matrix product; its contract is in op.h. */
 #include "op.h"
 
+#include "kernels/host/group_offsets.h"
+
 static double m_grouped_flops(const struct tl_problem *problem)
 {
     const int64_t *dim = problem->dim;
@@ -41,4 +43,5 @@ const struct tl_operation tl_op_m_grouped_gemm = {
     .flops = m_grouped_flops,
     .bytes = tl_problem_arg_bytes,
     .check = m_grouped_check,
+    .explain = tl_group_offsets_explain,
 };

@@ -6,7 +6,8 @@
  * b              nt: [num_groups, n, k] K-major (fprop); nn: [num_groups, k, n] MN-major (dgrad
  *                from the same weights)
  * d              [m, n]; rows outside the offsets stay untouched
- * group_offsets  [num_groups + 1], in rows: starts with 0, does not decrease, ends at most at m
+ * group_offsets  [num_groups + 1], in rows: starts with 0, does not decrease, ends at most at m;
+ *                else nothing is written: TL_ERR_ARGUMENT, on a GPU from the next wait (core/fault.h)
  * row_experts?   [m], the group of each row, -1 for pad rows       } what padded kernels may need;
  * counts_host?   [num_groups], rows per group, pad rows included   } ragged ones ignore them
  * Padded kernels are legal when every offset is a multiple of 128; the rows that pad a group are
