@@ -99,7 +99,8 @@ struct tl_kernel {
     const char *summary; /* one sentence, with the source of the algorithm */
     unsigned dtypes;     /* float types it computes on, of those the operation allows; 0 = all */
     struct tl_tunable tunables[TL_MAX_TUNABLES]; /* ends with a NULL name */
-    /* TL_OK, or TL_ERR_ILLEGAL with the reason. NULL: every problem of the operation is legal. */
+    /* TL_OK, or TL_ERR_ILLEGAL with the reason, whatever the dtypes are. NULL: every problem of the
+     * operation is legal. */
     enum tl_status (*legal)(const struct tl_problem *problem);
     /* Chooses tunables for the problem without timing; NULL keeps the defaults. */
     enum tl_status (*plan)(struct tl_plan *plan);
@@ -156,7 +157,7 @@ enum tl_status tl_problem_bind(struct tl_problem *problem, const struct tl_opera
 /* Whether the kernel runs on the device at all: TL_ERR_ILLEGAL with the reason. */
 enum tl_status tl_kernel_usable(const struct tl_kernel *kernel, const struct tl_device *device);
 
-/* Fills the plan: usable, dtypes, legal, then tunables. TL_ERR_ILLEGAL with the reason. */
+/* Fills the plan: usable, legal, dtypes, then tunables. TL_ERR_ILLEGAL with the reason. */
 enum tl_status tl_plan_init(struct tl_plan *plan, const struct tl_kernel *kernel,
                             struct tl_device *device, const struct tl_problem *problem);
 
