@@ -31,7 +31,8 @@ extern "C" {
 #define TL_MAX_TUNABLES 8
 #define TL_PLAN_SCRATCH 96
 
-enum tl_role { TL_IN, TL_OUT, TL_INOUT };
+/* TL_IN_HOST: read by the launcher, so on the CPU whatever the device. */
+enum tl_role { TL_IN, TL_OUT, TL_INOUT, TL_IN_HOST };
 
 struct tl_arg_spec {
     const char *name;
@@ -149,8 +150,8 @@ void tl_operation_defaults(const struct tl_operation *operation, double *param);
 
 /* Checks arguments and parameters against the operation and solves the dimensions.
  * TL_ERR_ARGUMENT names the argument, what was expected and what was found: a missing argument, a
- * wrong dtype or rank, a dimension that disagrees, strided memory, two devices, a parameter out of
- * range or without a value. Values of index tensors are checked at launch, where they are. */
+ * wrong dtype or rank, a dimension that disagrees, strided memory, two devices, a host argument that
+ * is not on the CPU, a parameter out of range or without a value. Values of index tensors are checked at launch, where they are. */
 enum tl_status tl_problem_bind(struct tl_problem *problem, const struct tl_operation *operation,
                                const struct tl_args *args, const double *param);
 
@@ -170,7 +171,8 @@ size_t tl_plan_workspace(const struct tl_plan *plan);
 enum tl_status tl_plan_launch(const struct tl_plan *plan, const struct tl_args *args,
                               struct tl_stream *stream);
 
-/* Bytes of the present arguments, each once, in-out arguments twice: what most `bytes` return. */
+/* Bytes of the present arguments, each once, in-out arguments twice, those of the host left out: what
+ * most `bytes` return. */
 double tl_problem_arg_bytes(const struct tl_problem *problem);
 
 #ifdef __cplusplus

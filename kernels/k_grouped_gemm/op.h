@@ -6,7 +6,7 @@
  * d              [num_groups, m, n], fp32 or fp64; a and b share a dtype
  * group_offsets  [num_groups + 1], in rows: starts with 0, does not decrease, ends at most at k
  * row_experts?   [k], the group of each row, -1 for pad rows       } what padded kernels may need;
- * counts_host?   [num_groups], rows per group, pad rows included   } ragged ones ignore them
+ * counts_host?   [num_groups] on the CPU, rows per group with pads   } ragged ones ignore them
  * magnitude?     [num_groups, m, n], beta |d| + sum over r of |a| |b|: the scale of the rounding
  *                errors of d. cpu_ragged and smxx_plain write it, for checks; others refuse it
  * beta is 0 (d is only written; an empty group gets zeros) or 1 (an empty group stays as it is).

@@ -35,7 +35,7 @@ const struct tl_operation tl_op_m_grouped_gemm = {
              {.name = "group_offsets", .role = TL_IN, .dtypes = I32, .shape = "num_groups+1"},
              {.name = "row_experts", .role = TL_IN, .optional = true, .dtypes = I32, .shape = "m"},
              {.name = "counts_host",
-              .role = TL_IN,
+              .role = TL_IN_HOST,
               .optional = true,
               .dtypes = I32,
               .shape = "num_groups"},
