@@ -5,7 +5,7 @@
 #ifndef TL_K_GROUPED_GEMM_ORDER_CUH
 #define TL_K_GROUPED_GEMM_ORDER_CUH
 
-#include <stdint.h>
+#include "kernels/device/group_offsets.cuh"
 
 enum {
     ORDER_THREADS = 1024,
@@ -44,27 +44,30 @@ static __device__ int rank_of(const int *sizes, int num_groups, int g)
     return rank;
 }
 
-/* One block of ORDER_THREADS. skip_empty: the list ends before the empty groups where it is ranked;
- * otherwise they are in it. */
+/* One block of ORDER_THREADS. Refuses bad offsets, which leaves no groups. skip_empty: the list
+ * ends before the empty groups where it is ranked; otherwise they are in it. */
 static __global__ void __launch_bounds__(ORDER_THREADS)
-    order_kernel(const int *offsets, int num_groups, bool skip_empty, schedule *out)
+    order_kernel(const int *offsets, int num_groups, int64_t rows, bool skip_empty, schedule *out,
+                 tl_fault_port fault)
 {
     __shared__ int sizes[MOST_RANKED];
     __shared__ int filled;
     bool ranked = num_groups <= MOST_RANKED;
-    if (threadIdx.x == 0)
+    if (threadIdx.x == 0) {
         filled = 0;
-    __syncthreads();
+        out->next = 0;
+        out->groups = 0;
+    }
+    if (tl_group_offsets_refused(offsets, num_groups, rows, fault))
+        return;
     for (int g = threadIdx.x; ranked && g < num_groups; g += ORDER_THREADS) {
         sizes[g] = offsets[g + 1] - offsets[g];
         if (sizes[g] > 0)
             atomicAdd(&filled, 1);
     }
     __syncthreads();
-    if (threadIdx.x == 0) {
-        out->next = 0;
+    if (threadIdx.x == 0)
         out->groups = ranked && skip_empty ? filled : num_groups;
-    }
     for (int g = threadIdx.x; g < num_groups; g += ORDER_THREADS) {
         int position = ranked ? rank_of(sizes, num_groups, g) : g;
         out->order[position] = {g, offsets[g], offsets[g + 1] - offsets[g], 0};

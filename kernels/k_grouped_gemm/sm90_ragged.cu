@@ -14,6 +14,7 @@
 #include "kernels/device/launch.h"
 #include "kernels/device/tensor_map.h"
 #include "kernels/device/wgmma_mn.cuh"
+#include "kernels/host/magnitude.h"
 #include "kernels/k_grouped_gemm/op.h"
 #include "kernels/k_grouped_gemm/order.cuh"
 
@@ -388,6 +389,7 @@ static enum tl_status legal(const struct tl_problem *problem)
 {
     const int64_t *dim = problem->dim;
     static const enum tl_dtype wanted[] = {TL_BF16, TL_BF16, TL_FP32};
+    TL_TRY(tl_magnitude_refuse(problem, "sm90_ragged"));
     for (int i = 0; i < 3; i++)
         if (problem->dtype[i] != wanted[i])
             return TL_FAIL(TL_ERR_ILLEGAL, "k_grouped_gemm/sm90_ragged: '%s' is %s; it must be %s",
@@ -444,7 +446,8 @@ static enum tl_status launch_kernel(const struct tl_plan *plan, const struct tl_
                                                cudaFuncAttributeMaxDynamicSharedMemorySize,
                                                SHARED_BYTES)));
     order_kernel<<<1, ORDER_THREADS, 0, tl_cuda_stream(stream)>>>(
-        (const int *)tensor[TL_K_GROUPED_OFFSETS].data, (int)num_groups, p.beta, todo);
+        (const int *)tensor[TL_K_GROUPED_OFFSETS].data, (int)num_groups,
+        plan->problem.dim[TL_K_GROUPED_K], p.beta, todo, tl_cuda_fault(plan));
     TL_TRY(TL_CUDA_LAUNCHED(plan, "order_kernel"));
     ragged_kernel<BLOCK_N><<<(unsigned)plan->device->multiprocessors, THREADS, SHARED_BYTES,
                              tl_cuda_stream(stream)>>>(map_a, map_b, map_d, todo, p);
