@@ -14,6 +14,7 @@
 #include "kernels/device/launch.h"
 #include "kernels/device/tensor_map.h"
 #include "kernels/device/wgmma_mn.cuh"
+#include "kernels/host/counts.h"
 #include "kernels/host/magnitude.h"
 #include "kernels/k_grouped_gemm/op.h"
 
@@ -229,40 +230,12 @@ static enum tl_status legal(const struct tl_problem *problem)
     if (problem->param[TL_K_GROUPED_BETA] == 0)
         return TL_FAIL(TL_ERR_ILLEGAL, "k_grouped_gemm/sm90_padded: beta is 0, and it always adds "
                                        "to 'd'; fill 'd' with zeros and give beta 1");
-    if (!problem->present[TL_K_GROUPED_COUNTS])
-        return TL_FAIL(TL_ERR_ILLEGAL, "k_grouped_gemm/sm90_padded: 'counts_host' [num_groups] is "
-                                       "missing: the host checks the rows of each group");
+    TL_TRY(tl_counts_require(problem, "sm90_padded", "the host checks the rows of each group"));
     if (dim[TL_K_GROUPED_M] % 8 != 0 || dim[TL_K_GROUPED_N] % 8 != 0)
         return TL_FAIL(TL_ERR_ILLEGAL,
                        "k_grouped_gemm/sm90_padded: m = %lld and n = %lld must be multiples of 8 "
                        "(16-byte rows)",
                        (long long)dim[TL_K_GROUPED_M], (long long)dim[TL_K_GROUPED_N]);
-    return TL_OK;
-}
-
-/* Checks the counts and sums them up. */
-static enum tl_status sum_counts(const struct tl_problem *problem, const int32_t *counts,
-                                 int64_t *out)
-{
-    int64_t rows = problem->dim[TL_K_GROUPED_K], num_groups = problem->dim[TL_K_GROUPED_NUM_GROUPS];
-    *out = 0;
-    for (int64_t g = 0; g < num_groups; g++) {
-        if (counts[g] < 0)
-            return TL_FAIL(TL_ERR_ARGUMENT,
-                           "k_grouped_gemm/sm90_padded: counts_host[%lld] is %d, below 0",
-                           (long long)g, counts[g]);
-        if (counts[g] % TL_GROUP_ALIGNMENT != 0)
-            return TL_FAIL(TL_ERR_ILLEGAL,
-                           "k_grouped_gemm/sm90_padded: counts_host[%lld] is %d, no multiple of "
-                           "%d; pad the groups, or use a ragged kernel",
-                           (long long)g, counts[g], TL_GROUP_ALIGNMENT);
-        *out += counts[g];
-        if (*out > rows)
-            return TL_FAIL(TL_ERR_ARGUMENT,
-                           "k_grouped_gemm/sm90_padded: counts_host[0] to [%lld] add up to %lld, "
-                           "beyond the %lld rows of the tensor",
-                           (long long)g, (long long)*out, (long long)rows);
-    }
     return TL_OK;
 }
 
@@ -274,7 +247,7 @@ static enum tl_status launch(const struct tl_plan *plan, const struct tl_args *a
     int64_t m = dim[TL_K_GROUPED_M], n = dim[TL_K_GROUPED_N], k = dim[TL_K_GROUPED_K], rows;
     int64_t num_groups = dim[TL_K_GROUPED_NUM_GROUPS];
     CUtensorMap map_a, map_b, map_d;
-    TL_TRY(sum_counts(&plan->problem, (const int32_t *)tensor[TL_K_GROUPED_COUNTS].data, &rows));
+    TL_TRY(tl_counts_sum(plan, &tensor[TL_K_GROUPED_COUNTS], k, TL_GROUP_ALIGNMENT, &rows));
     if (rows == 0 || m == 0 || n == 0)
         return TL_OK;
     TL_TRY(tl_tensor_map_2d(&map_a, &tensor[TL_K_GROUPED_A], m, k, 64, BLOCK_K));
