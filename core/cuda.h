@@ -19,6 +19,7 @@
 #include "clock.h"
 #include "cuda_error.h"
 #include "device.h"
+#include "fault.h"
 
 struct tl_cuda_stream {
     struct tl_stream base;

@@ -193,12 +193,14 @@ enum tl_status tl_cuda_copy_out(void *host, const void *src, size_t bytes,
     TL_TRY(begin(stream, src, &stream));
     TL_TRY(tl_cuda_not_captured(stream, "a copy to the host"));
     if (bytes > TL_CUDA_SMALL)
-        return stage_out(host, src, bytes, stream);
-    TL_CUDA_TRY(cudaMemcpyAsync(host, src, bytes, cudaMemcpyDeviceToHost, tl_cuda_native(stream)),
-                stream->device, "copy of %zu bytes from %p to the host", bytes, src);
+        TL_TRY(stage_out(host, src, bytes, stream));
+    else
+        TL_CUDA_TRY(cudaMemcpyAsync(host, src, bytes, cudaMemcpyDeviceToHost,
+                                    tl_cuda_native(stream)),
+                    stream->device, "copy of %zu bytes from %p to the host", bytes, src);
     TL_CUDA_TRY(cudaStreamSynchronize(tl_cuda_native(stream)), stream->device,
                 "copy of %zu bytes from %p to the host", bytes, src);
-    return TL_OK;
+    return tl_fault_check(stream->device);
 }
 
 enum tl_status tl_cuda_copy(void *dst, const void *src, size_t bytes, struct tl_stream *stream)

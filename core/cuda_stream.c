@@ -117,7 +117,7 @@ enum tl_status tl_cuda_stream_sync(struct tl_stream *stream)
     TL_TRY(tl_cuda_not_captured(stream, "a wait for the stream"));
     TL_CUDA_TRY(cudaStreamSynchronize(tl_cuda_native(stream)), stream->device,
                 "waiting for a stream");
-    return TL_OK;
+    return tl_fault_check(stream->device);
 }
 
 /* --- events -------------------------------------------------------------------------------- */
@@ -172,7 +172,7 @@ enum tl_status tl_cuda_event_elapsed_us(struct tl_event *start, struct tl_event 
     TL_CUDA_TRY(cudaEventElapsedTime(&ms, start->native, stop->native), device,
                 "the time between two events");
     *out_us = 1e3 * (double)ms;
-    return TL_OK;
+    return tl_fault_check(device);
 }
 
 /* --- graphs -------------------------------------------------------------------------------- */
@@ -247,6 +247,7 @@ enum tl_status tl_cuda_capture_end(struct tl_stream *stream, struct tl_graph **o
 enum tl_status tl_cuda_graph_launch(struct tl_graph *graph, struct tl_stream *stream)
 {
     struct tl_device *device = graph->device;
+    TL_TRY(tl_fault_check(device)); /* as tl_plan_launch does */
     TL_TRY(tl_cuda_use(device));
     TL_CUDA_TRY(cudaGraphLaunch(graph->native,
                                 tl_cuda_native(stream ? stream : device->default_stream)),

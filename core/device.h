@@ -20,6 +20,7 @@ extern "C" {
 struct tl_device;
 struct tl_stream;
 struct tl_event;
+struct tl_fault;
 struct tl_graph;
 struct tl_kernel;
 
@@ -51,7 +52,9 @@ struct tl_device_detail {
 
 /* What a back end provides. All functions act on streams of that device; a NULL stream is the
  * device's default one. On a NULL stream, memory functions wait for what other streams of the
- * device were given before, and other streams wait for them; launches do neither. */
+ * device were given before, and other streams wait for them; launches do neither. stream_sync,
+ * event_elapsed_us and copy_out also fail with what a kernel before them refused (fault.h), after
+ * they have done their work; graph_launch instead of it. */
 struct tl_device_api {
     const char *name;   /* "cpu", "cuda" */
     int (*count)(void); /* never an error: 0 where there is no driver */
@@ -122,6 +125,7 @@ struct tl_device {
     size_t memory_bytes;
     struct tl_stream *default_stream;
     void *state; /* the back end's own */
+    struct tl_fault *fault; /* what a kernel objected to (fault.h); NULL where kernels cannot */
     /* The plan launched last, for the message when the device faults; NULL before the first. */
     const struct tl_kernel *last_kernel;
     int64_t last_dim[12]; /* TL_MAX_DIMS of kernel.h */

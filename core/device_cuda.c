@@ -73,11 +73,16 @@ static void cuda_close(struct tl_device *device)
     }
     cudaFree(cuda->flush);
     cudaFree(cuda->notes);
+    if (device->fault) {
+        cudaFree(device->fault->claim);
+        cudaFreeHost(device->fault);
+    }
     if (cuda->order)
         cudaEventDestroy(cuda->order);
     tl_cuda_stream_free(device->default_stream);
     cudaGetLastError();
     device->default_stream = NULL;
+    device->fault = NULL;
     device->state = NULL;
     free(cuda->deferred);
     free(cuda);
@@ -101,6 +106,23 @@ static enum tl_status open_pool(struct tl_device *device, const struct cudaDevic
     return TL_OK;
 }
 
+/* Host memory from cudaHostAlloc has the same address on the device, as on every 64-bit system
+ * (CUDA Programming Guide, "Unified Virtual Address Space"). */
+static enum tl_status open_fault(struct tl_device *device)
+{
+    void *memory;
+    TL_CUDA_TRY(cudaHostAlloc(&memory, sizeof *device->fault, cudaHostAllocMapped), device,
+                "pinned host memory for faults of kernels");
+    device->fault = memset(memory, 0, sizeof *device->fault);
+    TL_CUDA_TRY(cudaMalloc(&memory, sizeof *device->fault->claim), device,
+                "memory for faults of kernels");
+    device->fault->claim = memory;
+    TL_CUDA_TRY(cudaMemcpy(memory, &device->fault->left, sizeof *device->fault->claim,
+                           cudaMemcpyHostToDevice), /* no memset: that would return too early */
+                device, "memory for faults of kernels");
+    return TL_OK;
+}
+
 static enum tl_status cuda_open(struct tl_device *device)
 {
     struct cudaDeviceProp properties;
@@ -121,6 +143,7 @@ static enum tl_status cuda_open(struct tl_device *device)
     TL_GO(out, tl_cuda_use(device));
     TL_CUDA_GO(out, cudaFree(NULL), device, "its context"); /* made by the first such call */
     TL_GO(out, open_pool(device, &properties));
+    TL_GO(out, open_fault(device));
     TL_CUDA_GO(out, cudaEventCreateWithFlags(&cuda->order, cudaEventDisableTiming), device,
                "an event");
     TL_CUDA_GO(out, cudaDeviceGetPCIBusId(cuda->pci, sizeof cuda->pci, device->index), device,

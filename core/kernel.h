@@ -17,6 +17,7 @@
 
 #include "device.h"
 #include "dtype.h"
+#include "fault.h"
 #include "status.h"
 #include "tensor.h"
 
@@ -63,6 +64,10 @@ struct tl_operation {
     double (*bytes)(const struct tl_problem *problem); /* logical: each operand moved once */
     /* Relations the symbolic shapes cannot say; NULL when there are none. */
     enum tl_status (*check)(const struct tl_problem *problem);
+    /* Records the message, begun with `who`, for what a kernel of the operation refused on the
+     * device (fault.h), and returns the status that a kernel of the host would have given. NULL
+     * when kernels look at no values. */
+    enum tl_status (*explain)(const char *who, const struct tl_fault *fault);
 };
 
 struct tl_problem {
@@ -95,7 +100,8 @@ struct tl_kernel {
     const char *summary; /* one sentence, with the source of the algorithm */
     unsigned dtypes;     /* float types it computes on, of those the operation allows; 0 = all */
     struct tl_tunable tunables[TL_MAX_TUNABLES]; /* ends with a NULL name */
-    /* TL_OK, or TL_ERR_ILLEGAL with the reason. NULL: every problem of the operation is legal. */
+    /* TL_OK, or TL_ERR_ILLEGAL with the reason, whatever the dtypes are. NULL: every problem of the
+     * operation is legal. */
     enum tl_status (*legal)(const struct tl_problem *problem);
     /* Chooses tunables for the problem without timing; NULL keeps the defaults. */
     enum tl_status (*plan)(struct tl_plan *plan);
@@ -152,7 +158,7 @@ enum tl_status tl_problem_bind(struct tl_problem *problem, const struct tl_opera
 /* Whether the kernel runs on the device at all: TL_ERR_ILLEGAL with the reason. */
 enum tl_status tl_kernel_usable(const struct tl_kernel *kernel, const struct tl_device *device);
 
-/* Fills the plan: usable, dtypes, legal, then tunables. TL_ERR_ILLEGAL with the reason. */
+/* Fills the plan: usable, legal, dtypes, then tunables. TL_ERR_ILLEGAL with the reason. */
 enum tl_status tl_plan_init(struct tl_plan *plan, const struct tl_kernel *kernel,
                             struct tl_device *device, const struct tl_problem *problem);
 
@@ -161,6 +167,7 @@ enum tl_status tl_plan_set(struct tl_plan *plan, const char *tunable, int value)
 
 size_t tl_plan_workspace(const struct tl_plan *plan);
 
+/* Also fails, without a launch, when an earlier one left a fault that nothing has reported yet. */
 enum tl_status tl_plan_launch(const struct tl_plan *plan, const struct tl_args *args,
                               struct tl_stream *stream);
 

@@ -1,25 +1,44 @@
 /* Checks of group_offsets and of the tensors that repeat what they say; see group_offsets.h. */
 #include "group_offsets.h"
 
+enum tl_status tl_group_offsets_explain(const char *who, const struct tl_fault *fault)
+{
+    long long at = fault->position, offset = fault->value[0], before = fault->value[1];
+    switch (fault->kind) {
+    case TL_OFFSETS_FIRST:
+        return TL_FAIL(TL_ERR_ARGUMENT, "%s: group_offsets[0] is %lld; the first group starts at 0",
+                       who, offset);
+    case TL_OFFSETS_DECREASE:
+        return TL_FAIL(TL_ERR_ARGUMENT,
+                       "%s: group_offsets[%lld] is %lld, below group_offsets[%lld] = %lld; offsets "
+                       "must not decrease",
+                       who, at, offset, at - 1, before);
+    case TL_OFFSETS_BEYOND:
+        return TL_FAIL(TL_ERR_ARGUMENT,
+                       "%s: group_offsets[%lld] is %lld, beyond the %lld rows of the tensor", who,
+                       at, offset, (long long)fault->value[2]);
+    default:
+        return TL_FAIL(TL_ERR_ILLEGAL,
+                       "%s: group_offsets[%lld] is %lld, no multiple of %d; pad the groups, or use "
+                       "a ragged kernel",
+                       who, at, offset, TL_GROUP_ALIGNMENT);
+    }
+}
+
+static enum tl_status check(const char *operation, const struct tl_tensor *group_offsets,
+                            int64_t rows, bool aligned)
+{
+    struct tl_fault fault;
+    if (!tl_group_offsets_find(group_offsets->data, group_offsets->shape[0] - 1, rows, aligned,
+                               &fault))
+        return TL_OK;
+    return tl_group_offsets_explain(operation, &fault);
+}
+
 enum tl_status tl_group_offsets_check(const char *operation, const struct tl_tensor *group_offsets,
                                       int64_t rows)
 {
-    const int32_t *offsets = group_offsets->data;
-    int64_t num_groups = group_offsets->shape[0] - 1;
-    if (offsets[0] != 0)
-        return TL_FAIL(TL_ERR_ARGUMENT, "%s: group_offsets[0] is %d; the first group starts at 0",
-                       operation, offsets[0]);
-    for (int64_t g = 0; g < num_groups; g++)
-        if (offsets[g + 1] < offsets[g])
-            return TL_FAIL(TL_ERR_ARGUMENT,
-                           "%s: group_offsets[%lld] is %d, below group_offsets[%lld] = %d; offsets "
-                           "must not decrease",
-                           operation, (long long)(g + 1), offsets[g + 1], (long long)g, offsets[g]);
-    if (offsets[num_groups] > rows)
-        return TL_FAIL(TL_ERR_ARGUMENT,
-                       "%s: group_offsets[%lld] is %d, beyond the %lld rows of the tensor",
-                       operation, (long long)num_groups, offsets[num_groups], (long long)rows);
-    return TL_OK;
+    return check(operation, group_offsets, rows, false);
 }
 
 /* Rows [begin, end) of row_experts: `expert` or -1, and whole tiles decided by their first row. */
@@ -53,16 +72,10 @@ enum tl_status tl_group_offsets_check_padded(const char *operation,
                                              const struct tl_tensor *row_experts,
                                              const struct tl_tensor *counts_host)
 {
-    TL_TRY(tl_group_offsets_check(operation, group_offsets, rows));
+    TL_TRY(check(operation, group_offsets, rows, true));
     const int32_t *offsets = group_offsets->data;
     const int32_t *counts = counts_host->rank ? counts_host->data : NULL;
     int64_t num_groups = group_offsets->shape[0] - 1;
-    for (int64_t g = 0; g <= num_groups; g++)
-        if (offsets[g] % TL_GROUP_ALIGNMENT != 0)
-            return TL_FAIL(TL_ERR_ILLEGAL,
-                           "%s: group_offsets[%lld] is %d, no multiple of %d; pad the groups, or "
-                           "use a ragged kernel",
-                           operation, (long long)g, offsets[g], TL_GROUP_ALIGNMENT);
     for (int64_t g = 0; counts && g < num_groups; g++)
         if (counts[g] != offsets[g + 1] - offsets[g])
             return TL_FAIL(TL_ERR_ARGUMENT,

@@ -1,6 +1,8 @@
 /* The table of the reduction-grouped matrix product; its contract is in op.h. */
 #include "op.h"
 
+#include "kernels/host/group_offsets.h"
+
 static double k_grouped_flops(const struct tl_problem *problem)
 {
     const int64_t *dim = problem->dim;
@@ -48,9 +50,15 @@ const struct tl_operation tl_op_k_grouped_gemm = {
               .role = TL_IN_HOST,
               .optional = true,
               .dtypes = I32,
-              .shape = "num_groups"}},
+              .shape = "num_groups"},
+             {.name = "magnitude",
+              .role = TL_OUT,
+              .optional = true,
+              .dtypes = TL_DTYPE_BIT(TL_FP64),
+              .shape = "num_groups m n"}},
     .params = {{.name = "beta", .fallback = 0, .min = 0, .max = 1}},
     .flops = k_grouped_flops,
     .bytes = k_grouped_bytes,
     .check = k_grouped_check,
+    .explain = tl_group_offsets_explain,
 };

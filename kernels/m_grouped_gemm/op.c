@@ -1,6 +1,8 @@
 /* The table of the row-grouped matrix product; its contract is in op.h. */
 #include "op.h"
 
+#include "kernels/host/group_offsets.h"
+
 static double m_grouped_flops(const struct tl_problem *problem)
 {
     const int64_t *dim = problem->dim;
@@ -36,9 +38,15 @@ const struct tl_operation tl_op_m_grouped_gemm = {
               .role = TL_IN_HOST,
               .optional = true,
               .dtypes = I32,
-              .shape = "num_groups"}},
+              .shape = "num_groups"},
+             {.name = "magnitude",
+              .role = TL_OUT,
+              .optional = true,
+              .dtypes = TL_DTYPE_BIT(TL_FP64),
+              .shape = "m n"}},
     .params = {{.name = "layout", .choices = "nt nn", .fallback = TL_M_GROUPED_NT}},
     .flops = m_grouped_flops,
     .bytes = tl_problem_arg_bytes,
     .check = m_grouped_check,
+    .explain = tl_group_offsets_explain,
 };

@@ -11,9 +11,11 @@
 #include <cuda_runtime.h>
 
 #include "kernels/device/async.cuh"
+#include "kernels/device/group_offsets.cuh"
 #include "kernels/device/launch.h"
 #include "kernels/device/tensor_map.h"
 #include "kernels/device/wgmma.cuh"
+#include "kernels/host/magnitude.h"
 #include "kernels/m_grouped_gemm/op.h"
 
 enum {
@@ -257,7 +259,7 @@ static __global__ void __launch_bounds__(THREADS, 1)
     ragged_kernel(const __grid_constant__ CUtensorMap map_a,
                   const __grid_constant__ CUtensorMap map_b,
                   const __grid_constant__ CUtensorMap map_d, const int *offsets, int *counter,
-                  int num_groups, int n, int k)
+                  int num_groups, int m, int n, int k, tl_fault_port fault)
 {
     extern __shared__ char raw[];
     __shared__ uint64_t full[STAGES], empty[STAGES];
@@ -276,7 +278,10 @@ static __global__ void __launch_bounds__(THREADS, 1)
         }
         tl_mbarrier_init_fence();
     }
-    __syncthreads();
+    /* Before the roles part: the producer's walk over bad offsets might take hours, and later the
+     * others would be waiting for each other. Also the barrier that shows them the mbarriers. */
+    if (tl_group_offsets_refused(offsets, num_groups, m, fault))
+        return;
     if (warpgroup == 2) {
         tl_registers_shrink<PRODUCER_REGISTERS>();
         if (threadIdx.x == 2 * 128)
@@ -291,6 +296,7 @@ static __global__ void __launch_bounds__(THREADS, 1)
 static enum tl_status legal(const struct tl_problem *problem)
 {
     const int64_t *dim = problem->dim;
+    TL_TRY(tl_magnitude_refuse(problem, "sm90_ragged"));
     for (int i = 0; i < 3; i++)
         if (problem->dtype[i] != TL_BF16)
             return TL_FAIL(TL_ERR_ILLEGAL, "m_grouped_gemm/sm90_ragged: '%s' is %s; it takes bf16",
@@ -334,7 +340,7 @@ static enum tl_status launch_kernel(const struct tl_plan *plan, const struct tl_
     ragged_kernel<B_MN><<<(unsigned)plan->device->multiprocessors, THREADS, SHARED_BYTES,
                           tl_cuda_stream(stream)>>>(
         map_a, map_b, map_d, (const int *)args->tensor[TL_M_GROUPED_OFFSETS].data,
-        (int *)args->workspace, (int)groups, (int)n, (int)k);
+        (int *)args->workspace, (int)groups, (int)m, (int)n, (int)k, tl_cuda_fault(plan));
     return TL_CUDA_LAUNCHED(plan, "ragged_kernel");
 }
 
