@@ -14,6 +14,7 @@ local summary = require "tilelab.grouped_gemm.summary"
 local bench = {}
 
 local DENSE = "cublaslt_dense"
+local SEED = 1
 -- Launches a sample of call_us: a launch of many kernels must not fill the queue.
 local CALLS, CALL_SAMPLES = 4, 15
 -- Of the highest clock. Products at the power limit run near 1.4 GHz while the copies around them reach
@@ -135,7 +136,7 @@ function Run:measure(list)
       end
     end
   end
-  return lab.measure { contenders = entries, rounds = self.rounds, mode = self.mode, seed = 1,
+  return lab.measure { contenders = entries, rounds = self.rounds, mode = self.mode, seed = SEED,
     throttle_below = THROTTLE_BELOW }
 end
 
@@ -170,12 +171,12 @@ end
 
 local function open(opt, device, experiment, columns, extra)
   return lab.recorded.open { experiment = experiment, device = device, out = opt.out, columns = columns,
-    kernels = { "gemm", "m_grouped_gemm", "pad" }, record = opt.record, seed = 1, extra = extra }
+    kernels = { "gemm", "m_grouped_gemm", "pad" }, record = opt.record, seed = SEED, extra = extra }
 end
 
 -- Sizes of all problems, for torch's script and whoever wants to repeat them.
 local function write_sizes(path, list)
-  local out = lab.check(lab.record.create(path, lab.provenance { seed = 1 }, problem.size_columns))
+  local out = lab.check(lab.record.create(path, lab.provenance { seed = SEED }, problem.size_columns))
   for _, p in ipairs(list) do out:row(problem.size_row(p)) end
   lab.check(out:close())
 end
@@ -184,7 +185,8 @@ end
 -- interpreter or nil), record, out, preset. Returns whether all contenders were right.
 function bench.run(opt)
   local device, gpu = opt.device, opt.device.arch > 0
-  local list = problem.grid(opt)
+  local list = problem.grid { ops = opt.ops, experts = opt.experts, distributions = opt.distributions,
+    rows = opt.rows, shrink = opt.shrink, seed = SEED }
   lab.check(lab.mkdir(opt.out))
   local sizes = opt.out .. "/grouped_gemm_sizes.tsv"
   write_sizes(sizes, list)

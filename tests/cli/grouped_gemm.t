@@ -73,6 +73,7 @@ while [ $# -gt 0 ]; do
 done
 grep -v '^#' "$out/grouped_gemm.columns" >"$out/grouped_gemm_torch.tsv"
 printf 'op\texperts\trows\tdistribution\tvariant\tbeta\tpart\tround\ttime_us\tsm_clock_mhz\n' >"$out/grouped_gemm_torch_samples.tsv"
+echo "a library says: hello"
 echo "ready 9.9"
 while read -r position; do
     key=$(grep -v '^#' "$sizes" | sed -n "$((position + 1))p" | cut -f1-4)

@@ -1,7 +1,7 @@
 -- Problems of the grouped GEMM benchmark: group sizes and widths, the memory that they share, and for each
 -- variant a contender that is checked, timed and counted.
 --
---   problem.grid{ops =, experts =, distributions =, rows =, shrink =} -> list of {op, experts, rows,
+--   problem.grid{ops =, experts =, distributions =, rows =, shrink =, seed = 0} -> list of {op, experts, rows,
 --       distribution, sizes, layout, n, k, padded_rows}
 --   problem.size_columns, problem.size_row(p): a problem as a row of a file
 --   local pool = problem.pool(device, list)

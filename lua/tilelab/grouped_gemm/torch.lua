@@ -28,17 +28,20 @@ local function quoted(...)
   return table.concat(words, " ")
 end
 
--- The next line of the answers, or nil and why there is none.
+local ANSWERS = { ready = true, done = true, failed = true, exit = true }
+
+-- The next answer, or nil and why there is none. Libraries may print to the same file.
 function Torch:answer()
   local start = lab.time_us()
   while true do
     local text, position = file.read(self.answers) or "", 0
     for line in text:gmatch("([^\n]*)\n") do
       position = position + 1
-      if position > self.answered then
+      local word, rest = line:match("^(%l+) ?(.*)$")
+      if position > self.answered and ANSWERS[word] then
         self.answered = position
-        if line:find("^exit ") then return nil, "it ended with exit code " .. line:match("%d+") end
-        return line
+        if word == "exit" then return nil, "it ended with exit code " .. rest end
+        return word, rest
       end
     end
     if lab.interrupted() then return nil, "interrupted" end
@@ -59,13 +62,13 @@ function peer.start(settings)
     return nil
   end
   local torch = setmetatable({ pipe = pipe, answers = answers, answered = 0, read = {}, out = settings.out }, Torch)
-  local ready, reason = torch:answer()
-  if not ready or not ready:find "^ready " then
-    settings.say("torch is left out: %s", reason or "it answered '" .. ready .. "'")
+  local ready, version = torch:answer()
+  if not ready then
+    settings.say("torch is left out: %s", version)
     torch:close()
     return nil
   end
-  torch.version = ready:match("^ready (.*)$")
+  torch.version = version
   return torch
 end
 
@@ -81,12 +84,12 @@ function Torch:run(position)
   if self.gone then return false, {}, {} end
   self.pipe:write(position, "\n")
   self.pipe:flush()
-  local line, reason = self:answer()
-  if not line then
+  local word, reason = self:answer()
+  if not word then
     self.gone = true -- writing to it again would end us
     lab.check(nil, "torch: " .. reason)
   end
-  return line == "done", self:new_rows "grouped_gemm_torch", self:new_rows "grouped_gemm_torch_samples"
+  return word == "done", self:new_rows "grouped_gemm_torch", self:new_rows "grouped_gemm_torch_samples"
 end
 
 -- Its standard input ends, and so does it.
