@@ -1,6 +1,6 @@
 /* Element types and their host conversions, bit-exact to IEEE 754 round-to-nearest-even.
  *
- * fp64 lives on the CPU only (references and gradient checks). e4m3 and e8m0 can be stored and
+ * fp64 is for references and gradient checks. e4m3 and e8m0 can be stored and
  * copied; their conversions belong to the MXFP8 kernels.
  */
 #ifndef TL_DTYPE_H

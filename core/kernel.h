@@ -31,7 +31,8 @@ extern "C" {
 #define TL_MAX_TUNABLES 8
 #define TL_PLAN_SCRATCH 96
 
-enum tl_role { TL_IN, TL_OUT, TL_INOUT };
+/* TL_IN_HOST: read by the launcher, so on the CPU whatever the device. */
+enum tl_role { TL_IN, TL_OUT, TL_INOUT, TL_IN_HOST };
 
 struct tl_arg_spec {
     const char *name;
@@ -99,7 +100,8 @@ struct tl_kernel {
     const char *summary; /* one sentence, with the source of the algorithm */
     unsigned dtypes;     /* float types it computes on, of those the operation allows; 0 = all */
     struct tl_tunable tunables[TL_MAX_TUNABLES]; /* ends with a NULL name */
-    /* TL_OK, or TL_ERR_ILLEGAL with the reason. NULL: every problem of the operation is legal. */
+    /* TL_OK, or TL_ERR_ILLEGAL with the reason, whatever the dtypes are. NULL: every problem of the
+     * operation is legal. */
     enum tl_status (*legal)(const struct tl_problem *problem);
     /* Chooses tunables for the problem without timing; NULL keeps the defaults. */
     enum tl_status (*plan)(struct tl_plan *plan);
@@ -148,15 +150,15 @@ void tl_operation_defaults(const struct tl_operation *operation, double *param);
 
 /* Checks arguments and parameters against the operation and solves the dimensions.
  * TL_ERR_ARGUMENT names the argument, what was expected and what was found: a missing argument, a
- * wrong dtype or rank, a dimension that disagrees, strided memory, two devices, a parameter out of
- * range or without a value. Values of index tensors are checked at launch, where they are. */
+ * wrong dtype or rank, a dimension that disagrees, strided memory, two devices, a host argument that
+ * is not on the CPU, a parameter out of range or without a value. Values of index tensors are checked at launch, where they are. */
 enum tl_status tl_problem_bind(struct tl_problem *problem, const struct tl_operation *operation,
                                const struct tl_args *args, const double *param);
 
 /* Whether the kernel runs on the device at all: TL_ERR_ILLEGAL with the reason. */
 enum tl_status tl_kernel_usable(const struct tl_kernel *kernel, const struct tl_device *device);
 
-/* Fills the plan: usable, dtypes, legal, then tunables. TL_ERR_ILLEGAL with the reason. */
+/* Fills the plan: usable, legal, dtypes, then tunables. TL_ERR_ILLEGAL with the reason. */
 enum tl_status tl_plan_init(struct tl_plan *plan, const struct tl_kernel *kernel,
                             struct tl_device *device, const struct tl_problem *problem);
 
@@ -169,7 +171,8 @@ size_t tl_plan_workspace(const struct tl_plan *plan);
 enum tl_status tl_plan_launch(const struct tl_plan *plan, const struct tl_args *args,
                               struct tl_stream *stream);
 
-/* Bytes of the present arguments, each once, in-out arguments twice: what most `bytes` return. */
+/* Bytes of the present arguments, each once, in-out arguments twice, those of the host left out: what
+ * most `bytes` return. */
 double tl_problem_arg_bytes(const struct tl_problem *problem);
 
 #ifdef __cplusplus

@@ -176,10 +176,15 @@ static enum tl_status bind_arg(struct tl_problem *problem, int arg, const struct
     if (!tl_tensor_is_contiguous(tensor))
         return TL_FAIL(TL_ERR_ARGUMENT, "%s: '%s' must be contiguous", op->name,
                        op->args[arg].name);
-    if (*device && *device != tensor->device)
+    bool host = op->args[arg].role == TL_IN_HOST;
+    if (host && tensor->device->arch != 0)
+        return TL_FAIL(TL_ERR_ARGUMENT, "%s: '%s' is on %s; the host reads it, so it must be on the cpu",
+                       op->name, op->args[arg].name, tensor->device->name);
+    if (!host && *device && *device != tensor->device)
         return TL_FAIL(TL_ERR_ARGUMENT, "%s: '%s' is on %s, other arguments on %s", op->name,
                        op->args[arg].name, tensor->device->name, (*device)->name);
-    *device = tensor->device;
+    if (!host)
+        *device = tensor->device;
     problem->dtype[arg] = tensor->dtype;
     return solve_shape(problem, arg, tensor, owner);
 }
@@ -204,7 +209,7 @@ double tl_problem_arg_bytes(const struct tl_problem *problem)
     const struct tl_operation *op = problem->operation;
     double total = 0;
     for (int i = 0; i < TL_MAX_ARGS && op->args[i].name; i++) {
-        if (!problem->present[i])
+        if (!problem->present[i] || op->args[i].role == TL_IN_HOST)
             continue;
         char shape[128];
         double numel = 1;

@@ -192,6 +192,8 @@ enum tl_status tl_plan_init(struct tl_plan *plan, const struct tl_kernel *kernel
 {
     memset(plan, 0, sizeof *plan);
     TL_TRY(tl_kernel_usable(kernel, device));
+    if (kernel->legal) /* first, since its reasons say more */
+        TL_TRY(kernel->legal(problem));
     for (int i = 0; i < TL_MAX_ARGS && problem->operation->args[i].name; i++) {
         unsigned bit = TL_DTYPE_BIT(problem->dtype[i]);
         if (problem->present[i] && kernel->dtypes && (bit & TL_FLOATS) && !(bit & kernel->dtypes))
@@ -199,8 +201,6 @@ enum tl_status tl_plan_init(struct tl_plan *plan, const struct tl_kernel *kernel
                            kernel->operation, kernel->variant, tl_dtype_name(problem->dtype[i]),
                            problem->operation->args[i].name);
     }
-    if (kernel->legal)
-        TL_TRY(kernel->legal(problem));
     plan->kernel = kernel;
     plan->device = device;
     plan->problem = *problem;

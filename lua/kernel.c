@@ -1,7 +1,7 @@
 /* Lists of what the registry holds.
  *
  *   lab.operations() -> list of {name, equation, dims = {"m", ...},
- *       args = list of {name, role = "in" | "out" | "inout", optional, shape, dtypes = {...}},
+ *       args = list of {name, role = "in" | "out" | "inout" | "host", optional, shape, dtypes = {...}},
  *       params = list of {name, choices = {"nt", ...} | nil, default, min, max}}
  *   lab.kernels([operation]) -> list of {operation, variant, arch, summary,
  *       dtypes = {...} the float types it computes on,
@@ -44,7 +44,8 @@ static void set_dtypes(lua_State *L, unsigned set)
 
 static void push_arg(lua_State *L, const struct tl_arg_spec *spec)
 {
-    static const char *const roles[] = {[TL_IN] = "in", [TL_OUT] = "out", [TL_INOUT] = "inout"};
+    static const char *const roles[] = {
+        [TL_IN] = "in", [TL_OUT] = "out", [TL_INOUT] = "inout", [TL_IN_HOST] = "host"};
     lua_newtable(L);
     tlua_set_string(L, "name", spec->name);
     tlua_set_string(L, "role", roles[spec->role]);

@@ -1,4 +1,5 @@
-# Bars that add up to 100 %, one segment a series, in the same order in every figure.
+# Bars of segments on top of each other, one a series, in the same order in every figure; of kind
+# "stack" they add up to 100 %.
 #
 #   gnuplot -c plots/stack.gp data.dat out.pdf acm-column "Kernel" "Share of stalls (%)"
 #

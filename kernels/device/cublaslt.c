@@ -30,6 +30,7 @@ static struct {
     int (*desc_set)(void *desc, int attribute, const void *value, size_t size);
     int (*layout_create)(void **layout, int type, uint64_t rows, uint64_t cols, int64_t ld);
     int (*layout_destroy)(void *layout);
+    int (*layout_set)(void *layout, int attribute, const void *value, size_t size);
     int (*preference_create)(void **preference);
     int (*preference_destroy)(void *preference);
     int (*preference_set)(void *preference, int attribute, const void *value, size_t size);
@@ -48,6 +49,7 @@ static const struct tl_dynlib_symbol symbols[] = {
     LT(desc_set, "cublasLtMatmulDescSetAttribute"),
     LT(layout_create, "cublasLtMatrixLayoutCreate"),
     LT(layout_destroy, "cublasLtMatrixLayoutDestroy"),
+    LT(layout_set, "cublasLtMatrixLayoutSetAttribute"),
     LT(preference_create, "cublasLtMatmulPreferenceCreate"),
     LT(preference_destroy, "cublasLtMatmulPreferenceDestroy"),
     LT(preference_set, "cublasLtMatmulPreferenceSetAttribute"),
@@ -96,49 +98,71 @@ static enum tl_status library_open(struct tl_device *device, void **handle)
     return TL_OK;
 }
 
-/* The descriptors of one product; zeroed before describe(), which may fail half-way. */
-struct description {
-    void *desc, *a, *b, *d;
+static int layout(void **out, enum tl_dtype dtype, const uint64_t size[2], int64_t ld)
+{
+    return lt.layout_create(out, dtype == TL_BF16 ? CUBLASLT_BF16 : CUBLASLT_FP32, size[0], size[1],
+                            ld);
+}
+
+/* Rows and columns as they are stored. */
+struct stored {
+    uint64_t a[2], b[2], d[2];
 };
 
-static void forget(struct description *description)
+static struct stored stored_of(const struct tl_cublaslt_product *product)
 {
-    if (description->desc)
-        lt.desc_destroy(description->desc);
-    if (description->a)
-        lt.layout_destroy(description->a);
-    if (description->b)
-        lt.layout_destroy(description->b);
-    if (description->d)
-        lt.layout_destroy(description->d);
+    uint64_t m = (uint64_t)product->rows, n = (uint64_t)product->cols, k = (uint64_t)product->depth;
+    bool ta = product->transpose_a, tb = product->transpose_b;
+    return (struct stored){{ta ? k : m, ta ? m : k}, {tb ? n : k, tb ? k : n}, {m, n}};
 }
 
-static int layout(void **out, enum tl_dtype dtype, int64_t rows, int64_t cols, int64_t ld)
+/* The descriptors of `call->product`; it may fail half-way. */
+static int describe(struct tl_cublaslt_call *call)
 {
-    return lt.layout_create(out, dtype == TL_BF16 ? CUBLASLT_BF16 : CUBLASLT_FP32, (uint64_t)rows,
-                            (uint64_t)cols, ld);
-}
-
-static int describe(const struct tl_cublaslt_product *product, struct description *out)
-{
+    const struct tl_cublaslt_product *product = &call->product;
+    struct stored size = stored_of(product);
     int compute = product->in == TL_FP32 ? CUBLASLT_COMPUTE_TF32 : CUBLASLT_COMPUTE_FP32;
     int32_t op_a = product->transpose_a ? CUBLASLT_TRANSPOSED : CUBLASLT_PLAIN;
     int32_t op_b = product->transpose_b ? CUBLASLT_TRANSPOSED : CUBLASLT_PLAIN;
-    int64_t m = product->rows, n = product->cols, k = product->depth;
-    int result = lt.desc_create(&out->desc, compute, CUBLASLT_FP32);
+    int result = lt.desc_create(&call->desc, compute, CUBLASLT_FP32);
     if (result == 0)
-        result = lt.desc_set(out->desc, CUBLASLT_DESC_TRANSA, &op_a, sizeof op_a);
+        result = lt.desc_set(call->desc, CUBLASLT_DESC_TRANSA, &op_a, sizeof op_a);
     if (result == 0)
-        result = lt.desc_set(out->desc, CUBLASLT_DESC_TRANSB, &op_b, sizeof op_b);
+        result = lt.desc_set(call->desc, CUBLASLT_DESC_TRANSB, &op_b, sizeof op_b);
     if (result == 0)
-        result = layout(&out->a, product->in, product->transpose_a ? k : m,
-                        product->transpose_a ? m : k, product->lda);
+        result = layout(&call->a, product->in, size.a, product->lda);
     if (result == 0)
-        result = layout(&out->b, product->in, product->transpose_b ? n : k,
-                        product->transpose_b ? k : n, product->ldb);
+        result = layout(&call->b, product->in, size.b, product->ldb);
     if (result == 0)
-        result = layout(&out->d, product->out, m, n, product->ldd);
+        result = layout(&call->d, product->out, size.d, product->ldd);
     return result;
+}
+
+void tl_cublaslt_close(struct tl_cublaslt_call *call)
+{
+    if (call->desc)
+        lt.desc_destroy(call->desc);
+    if (call->a)
+        lt.layout_destroy(call->a);
+    if (call->b)
+        lt.layout_destroy(call->b);
+    if (call->d)
+        lt.layout_destroy(call->d);
+    memset(call, 0, sizeof *call);
+}
+
+enum tl_status tl_cublaslt_open(struct tl_device *device, const struct tl_cublaslt_product *product,
+                                struct tl_cublaslt_call *out)
+{
+    memset(out, 0, sizeof *out);
+    TL_TRY(library_open(device, &out->handle));
+    out->device = device;
+    out->product = *product;
+    int result = describe(out);
+    if (result == 0)
+        return TL_OK;
+    tl_cublaslt_close(out);
+    return fail(device, product, "no description", result);
 }
 
 /* A preference for algorithms within the workspace and our alignment. */
@@ -159,19 +183,17 @@ enum tl_status tl_cublaslt_find(struct tl_device *device, const struct tl_cublas
                                 int capacity, int *count)
 {
     struct cublaslt_heuristic found[MAX_FOUND];
-    struct description parts = {NULL, NULL, NULL, NULL};
-    void *handle, *preference = NULL;
+    struct tl_cublaslt_call call;
+    void *preference = NULL;
     int returned = 0;
     *count = 0;
-    TL_TRY(library_open(device, &handle));
     memset(found, 0, sizeof found);
-    int result = describe(product, &parts);
+    TL_TRY(tl_cublaslt_open(device, product, &call));
+    int result = prefer(workspace_bytes, &preference);
     if (result == 0)
-        result = prefer(workspace_bytes, &preference);
-    if (result == 0)
-        result = lt.heuristic(handle, parts.desc, parts.a, parts.b, parts.d, parts.d, preference,
+        result = lt.heuristic(call.handle, call.desc, call.a, call.b, call.d, call.d, preference,
                               capacity < MAX_FOUND ? capacity : MAX_FOUND, found, &returned);
-    forget(&parts);
+    tl_cublaslt_close(&call);
     if (preference)
         lt.preference_destroy(preference);
     if (result != 0)
@@ -182,25 +204,46 @@ enum tl_status tl_cublaslt_find(struct tl_device *device, const struct tl_cublas
     return *count ? TL_OK : fail(device, product, "no algorithm", CUBLASLT_NOT_SUPPORTED);
 }
 
+enum tl_status tl_cublaslt_resize(struct tl_cublaslt_call *call, int64_t rows, int64_t cols,
+                                  int64_t depth)
+{
+    call->product.rows = rows, call->product.cols = cols, call->product.depth = depth;
+    struct stored size = stored_of(&call->product);
+    void *layouts[] = {call->a, call->b, call->d};
+    const uint64_t *sizes[] = {size.a, size.b, size.d};
+    int result = 0;
+    for (int i = 0; i < 6 && result == 0; i++)
+        result = lt.layout_set(layouts[i / 2], i % 2 ? CUBLASLT_LAYOUT_COLS : CUBLASLT_LAYOUT_ROWS,
+                               &sizes[i / 2][i % 2], sizeof(uint64_t));
+    return result == 0 ? TL_OK : fail(call->device, &call->product, "new sizes", result);
+}
+
+enum tl_status tl_cublaslt_run_open(const struct tl_cublaslt_call *call,
+                                    const struct tl_cublaslt_algo *algo, const void *a,
+                                    const void *b, void *d, float beta, void *workspace,
+                                    size_t workspace_bytes, struct tl_stream *stream)
+{
+    static const float one = 1;
+    uintptr_t bits = (uintptr_t)a | (uintptr_t)b | (uintptr_t)d;
+    if (bits % TL_CUBLASLT_ALIGNMENT)
+        return TL_FAIL(TL_ERR_ILLEGAL, "cuBLASLt: operands at %p, %p, %p must be aligned to %d bytes",
+                       a, b, d, TL_CUBLASLT_ALIGNMENT);
+    int result = lt.matmul(call->handle, call->desc, &one, a, call->a, b, call->b, &beta, d,
+                           call->d, d, call->d, algo, workspace, workspace_bytes, stream->native);
+    return result == 0 ? TL_OK : fail(call->device, &call->product, "launch", result);
+}
+
 enum tl_status tl_cublaslt_run(struct tl_device *device, const struct tl_cublaslt_product *product,
                                const struct tl_cublaslt_algo *algo, const void *a, const void *b,
                                void *d, float beta, void *workspace, size_t workspace_bytes,
                                struct tl_stream *stream)
 {
-    static const float one = 1;
-    struct description parts = {NULL, NULL, NULL, NULL};
-    void *handle;
-    uintptr_t bits = (uintptr_t)a | (uintptr_t)b | (uintptr_t)d;
-    if (bits % TL_CUBLASLT_ALIGNMENT)
-        return TL_FAIL(TL_ERR_ILLEGAL, "cuBLASLt: operands at %p, %p, %p must be aligned to %d bytes",
-                       a, b, d, TL_CUBLASLT_ALIGNMENT);
-    TL_TRY(library_open(device, &handle));
-    int result = describe(product, &parts);
-    if (result == 0)
-        result = lt.matmul(handle, parts.desc, &one, a, parts.a, b, parts.b, &beta, d, parts.d, d,
-                           parts.d, algo, workspace, workspace_bytes, stream->native);
-    forget(&parts);
-    return result == 0 ? TL_OK : fail(device, product, "launch", result);
+    struct tl_cublaslt_call call;
+    TL_TRY(tl_cublaslt_open(device, product, &call));
+    enum tl_status status = tl_cublaslt_run_open(&call, algo, a, b, d, beta, workspace,
+                                                 workspace_bytes, stream);
+    tl_cublaslt_close(&call);
+    return status;
 }
 
 const char *tl_cublaslt_version(void)

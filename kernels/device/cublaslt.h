@@ -21,7 +21,7 @@ struct tl_cublaslt_product {
     enum tl_dtype in, out;
 };
 
-/* An algorithm as the library describes it; only valid for the product it was found for. */
+/* An algorithm as the library describes it, for the product that it was found for. */
 struct tl_cublaslt_algo {
     uint64_t data[8];
 };
@@ -41,6 +41,25 @@ enum tl_status tl_cublaslt_run(struct tl_device *device, const struct tl_cublasl
                                const struct tl_cublaslt_algo *algo, const void *a, const void *b,
                                void *d, float beta, void *workspace, size_t workspace_bytes,
                                struct tl_stream *stream);
+
+/* The same for a loop of products that differ in rows, cols and depth only: descriptors are made once.
+ * A call that was opened is closed; a zeroed one may be. */
+struct tl_cublaslt_call {
+    struct tl_device *device;
+    struct tl_cublaslt_product product; /* of the next run */
+    void *handle, *desc, *a, *b, *d;
+};
+enum tl_status tl_cublaslt_open(struct tl_device *device, const struct tl_cublaslt_product *product,
+                                struct tl_cublaslt_call *out);
+enum tl_status tl_cublaslt_resize(struct tl_cublaslt_call *call, int64_t rows, int64_t cols,
+                                  int64_t depth);
+/* TL_ERR_ILLEGAL where the algorithm cannot do these sizes: it is only sure to do those that it was
+ * found for. */
+enum tl_status tl_cublaslt_run_open(const struct tl_cublaslt_call *call,
+                                    const struct tl_cublaslt_algo *algo, const void *a,
+                                    const void *b, void *d, float beta, void *workspace,
+                                    size_t workspace_bytes, struct tl_stream *stream);
+void tl_cublaslt_close(struct tl_cublaslt_call *call);
 
 /* "130100" for 13.1.0 and the file it came from, for provenance; "" before the first use. */
 const char *tl_cublaslt_version(void);

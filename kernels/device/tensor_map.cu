@@ -32,6 +32,8 @@ static enum tl_status encode(CUtensorMap *map, const struct tl_tensor *tensor, v
                              const cuuint32_t *box)
 {
     static const cuuint32_t ones[5] = {1, 1, 1, 1, 1};
+    bool fp32 = tensor->dtype == TL_FP32;
+    bool one_span = box[0] * tl_dtype_size(tensor->dtype) == 128;
     encode_fn encoder = NULL;
     TL_TRY(find_encoder(&encoder));
     if ((uintptr_t)tensor->data % 16 != 0)
@@ -42,8 +44,10 @@ static enum tl_status encode(CUtensorMap *map, const struct tl_tensor *tensor, v
             return TL_FAIL(TL_ERR_ARGUMENT, "TMA needs rows of a multiple of 16 bytes, not %llu",
                            (unsigned long long)stride_bytes[i]);
     CUresult result =
-        encoder(map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, (cuuint32_t)rank, base, size, stride_bytes,
-                box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+        encoder(map, fp32 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+                (cuuint32_t)rank, base, size, stride_bytes, box, ones,
+                CU_TENSOR_MAP_INTERLEAVE_NONE,
+                one_span ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE,
                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     if (result != CUDA_SUCCESS) {
         char text[96];
@@ -68,7 +72,8 @@ extern "C" enum tl_status tl_tensor_map_3d(CUtensorMap *map, const struct tl_ten
                                            int box_columns, int box_rows)
 {
     cuuint64_t size[] = {(cuuint64_t)columns, (cuuint64_t)rows, (cuuint64_t)depth};
-    cuuint64_t stride[] = {(cuuint64_t)columns * 2, (cuuint64_t)(columns * rows) * 2};
+    cuuint64_t row_bytes = (cuuint64_t)columns * tl_dtype_size(tensor->dtype);
+    cuuint64_t stride[] = {row_bytes, row_bytes * (cuuint64_t)rows};
     cuuint32_t box[] = {(cuuint32_t)box_columns, (cuuint32_t)box_rows, 1};
     return encode(map, tensor, tensor->data, 3, size, stride, box);
 }
@@ -81,4 +86,15 @@ extern "C" enum tl_status tl_tensor_map_ragged(CUtensorMap *map, const struct tl
     cuuint64_t stride[] = {row_bytes, row_bytes, ((cuuint64_t)1 << 34) * 2 - row_bytes};
     cuuint32_t box[] = {(cuuint32_t)box_columns, (cuuint32_t)box_rows, 1, 1};
     return encode(map, tensor, tensor->data, 4, size, stride, box);
+}
+
+extern "C" enum tl_status tl_tensor_map_ragged_panels(CUtensorMap *map,
+                                                      const struct tl_tensor *tensor,
+                                                      int64_t columns, int box_rows, int box_panels)
+{
+    cuuint64_t row_bytes = (cuuint64_t)columns * 2;
+    cuuint64_t size[] = {64, TL_RAGGED_ROWS, 0x7fff0000, 0x7fff0000, (cuuint64_t)columns / 64};
+    cuuint64_t stride[] = {row_bytes, row_bytes, ((cuuint64_t)1 << 34) * 2 - row_bytes, 128};
+    cuuint32_t box[] = {64, (cuuint32_t)box_rows, 1, 1, (cuuint32_t)box_panels};
+    return encode(map, tensor, tensor->data, 5, size, stride, box);
 }

@@ -1,4 +1,5 @@
-/* TMA tensor maps over whole tensors, bf16, 128-byte swizzle, zeros out of bounds.
+/* TMA tensor maps over whole tensors, zeros out of bounds; bf16, in three dimensions also fp32. Boxes
+ * with rows of 128 bytes lie in shared memory in the 128-byte swizzle, others plain.
  *
  * Encoded on the host, passed by value as __grid_constant__ parameters; nothing is cached, since a
  * map holds its tensor's address. Errors: TL_ERR_ARGUMENT names the tensor's address or row length
@@ -32,6 +33,12 @@ enum tl_status tl_tensor_map_3d(CUtensorMap *map, const struct tl_tensor *tensor
 #define TL_RAGGED_ROWS (1 << 30)
 enum tl_status tl_tensor_map_ragged(CUtensorMap *map, const struct tl_tensor *tensor,
                                     int64_t columns, int box_columns, int box_rows);
+
+/* The same of bf16 and a multiple of 64 columns, with panels of 64 columns as a fifth dimension:
+ * coordinates {0, 2^30 - group_rows + row, group_end, 2^30, panel}. A box is box_panels panels of
+ * box_rows rows, one after another, in one instruction. */
+enum tl_status tl_tensor_map_ragged_panels(CUtensorMap *map, const struct tl_tensor *tensor,
+                                           int64_t columns, int box_rows, int box_panels);
 
 #ifdef __cplusplus
 }

@@ -5,6 +5,12 @@
  */
 #include "cpu.h"
 #include "kernels/host/group_offsets.h"
+#include "kernels/host/magnitude.h"
+
+static enum tl_status legal(const struct tl_problem *problem)
+{
+    return tl_magnitude_refuse(problem, "cpu_padded");
+}
 
 static enum tl_status launch(const struct tl_plan *plan, const struct tl_args *args,
                              struct tl_stream *stream)
@@ -23,5 +29,6 @@ const struct tl_kernel tl_kernel_k_grouped_gemm_cpu_padded = {
     .variant = "cpu_padded",
     .arch = "cpu",
     .summary = "Host product over groups padded to 128 rows, DeepGEMM's contiguous layout.",
+    .legal = legal,
     .launch = launch,
 };

@@ -6,7 +6,9 @@
  * d              [num_groups, m, n], fp32 or fp64; a and b share a dtype
  * group_offsets  [num_groups + 1], in rows: starts with 0, does not decrease, ends at most at k
  * row_experts?   [k], the group of each row, -1 for pad rows       } what padded kernels may need;
- * counts_host?   [num_groups], rows per group, pad rows included   } ragged ones ignore them
+ * counts_host?   [num_groups] on the CPU, rows per group with pads   } ragged ones ignore them
+ * magnitude?     [num_groups, m, n], beta |d| + sum over r of |a| |b|: the scale of the rounding
+ *                errors of d. cpu_ragged and smxx_plain write it, for checks; others refuse it
  * beta is 0 (d is only written; an empty group gets zeros) or 1 (an empty group stays as it is).
  * Rows outside the offsets are not read. Padded kernels are legal when every offset is a multiple
  * of 128; the caller zeroes the pad rows of both operands, and zero rows change no bit of d.
@@ -25,6 +27,7 @@ enum tl_k_grouped_gemm_arg {
     TL_K_GROUPED_OFFSETS,
     TL_K_GROUPED_ROW_EXPERTS,
     TL_K_GROUPED_COUNTS,
+    TL_K_GROUPED_MAGNITUDE,
 };
 enum tl_k_grouped_gemm_dim {
     TL_K_GROUPED_M,

@@ -1,6 +1,15 @@
 /* k_grouped_gemm/cpu_ragged: groups of any size; an empty one gets zeros at beta 0. */
 #include "cpu.h"
 #include "kernels/host/group_offsets.h"
+#include "kernels/host/magnitude.h"
+
+static size_t workspace(const struct tl_plan *plan)
+{
+    const int64_t *dim = plan->problem.dim;
+    int64_t a = dim[TL_K_GROUPED_K] * dim[TL_K_GROUPED_M];
+    int64_t b = dim[TL_K_GROUPED_K] * dim[TL_K_GROUPED_N];
+    return tl_magnitude_workspace(&plan->problem, a, b);
+}
 
 static enum tl_status launch(const struct tl_plan *plan, const struct tl_args *args,
                              struct tl_stream *stream)
@@ -9,6 +18,8 @@ static enum tl_status launch(const struct tl_plan *plan, const struct tl_args *a
     struct tl_gemm_call call = k_grouped_call(&plan->problem, args);
     TL_TRY(tl_group_offsets_check("k_grouped_gemm", &args->tensor[TL_K_GROUPED_OFFSETS],
                                   plan->problem.dim[TL_K_GROUPED_K]));
+    tl_magnitude_run(&call, &args->tensor[TL_K_GROUPED_A], &args->tensor[TL_K_GROUPED_B],
+                     &args->tensor[TL_K_GROUPED_MAGNITUDE], args->workspace);
     tl_gemm_tile_run(&call);
     return TL_OK;
 }
@@ -18,5 +29,6 @@ const struct tl_kernel tl_kernel_k_grouped_gemm_cpu_ragged = {
     .variant = "cpu_ragged",
     .arch = "cpu",
     .summary = "Host product over groups of any size, cut by offsets as in RapidGEMM's Kgemm.",
+    .workspace = workspace,
     .launch = launch,
 };

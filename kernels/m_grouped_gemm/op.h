@@ -9,7 +9,9 @@
  * group_offsets  [num_groups + 1], in rows: starts with 0, does not decrease, ends at most at m;
  *                else nothing is written: TL_ERR_ARGUMENT, on a GPU from the next wait (core/fault.h)
  * row_experts?   [m], the group of each row, -1 for pad rows       } what padded kernels may need;
- * counts_host?   [num_groups], rows per group, pad rows included   } ragged ones ignore them
+ * counts_host?   [num_groups] on the CPU, rows per group with pads   } ragged ones ignore them
+ * magnitude?     [m, n], sum over k of |a| |b|: the scale of the rounding errors of d. cpu_ragged
+ *                and smxx_plain write it, for checks; the other variants refuse it
  * Padded kernels are legal when every offset is a multiple of 128; the rows that pad a group are
  * computed like the others, so they must be finite to give finite rows. Empty groups cost nothing.
  * flops() counts the m of the tensors: bind real rows to get useful FLOPs. Offsets are RapidGEMM's
@@ -27,6 +29,7 @@ enum tl_m_grouped_gemm_arg {
     TL_M_GROUPED_OFFSETS,
     TL_M_GROUPED_ROW_EXPERTS,
     TL_M_GROUPED_COUNTS,
+    TL_M_GROUPED_MAGNITUDE,
 };
 enum tl_m_grouped_gemm_dim {
     TL_M_GROUPED_M,

@@ -15,6 +15,7 @@
 #include "kernels/device/launch.h"
 #include "kernels/device/tensor_map.h"
 #include "kernels/device/wgmma.cuh"
+#include "kernels/host/magnitude.h"
 #include "kernels/m_grouped_gemm/op.h"
 
 enum {
@@ -295,6 +296,7 @@ static __global__ void __launch_bounds__(THREADS, 1)
 static enum tl_status legal(const struct tl_problem *problem)
 {
     const int64_t *dim = problem->dim;
+    TL_TRY(tl_magnitude_refuse(problem, "sm90_ragged"));
     for (int i = 0; i < 3; i++)
         if (problem->dtype[i] != TL_BF16)
             return TL_FAIL(TL_ERR_ILLEGAL, "m_grouped_gemm/sm90_ragged: '%s' is %s; it takes bf16",

@@ -31,6 +31,25 @@ const struct tl_operation tl_op_probe_copy = {
     .check = copy_check,
 };
 
+static enum tl_status store_check(const struct tl_problem *problem)
+{
+    if (problem->dim[TL_PROBE_STORE_COLUMNS] % 4 != 0)
+        return TL_FAIL(TL_ERR_ARGUMENT, "probe_store: %lld columns are no multiple of 4",
+                       (long long)problem->dim[TL_PROBE_STORE_COLUMNS]);
+    return TL_OK;
+}
+
+const struct tl_operation tl_op_probe_store = {
+    .name = "probe_store",
+    .equation = "dst[d, r, c] = value",
+    .dims = "depth rows columns",
+    .args = {{.name = "dst", .role = TL_OUT, .dtypes = FP32, .shape = "depth rows columns"}},
+    .params = {{.name = "value", .fallback = 0, .min = -1e30, .max = 1e30}},
+    .flops = no_flops,
+    .bytes = tl_problem_arg_bytes,
+    .check = store_check,
+};
+
 static double stride_bytes(const struct tl_problem *problem)
 {
     return (double)problem->dim[TL_PROBE_STRIDE_THREADS] * 4 *

@@ -2,6 +2,7 @@
  * that experiments on one hardware limit hold still.
  *
  * probe_copy       dst = src; every byte is read once and written once.
+ * probe_store      dst = value, stored by TMA: the time that writing an output takes at least.
  * probe_stride     Each warp loads 32 words, `stride` words apart, as often as `loads` says; the
  *                  sectors a request touches follow from the stride alone.
  * probe_conflict   One warp reads shared memory so that `ways` of its 32 words lie in one bank, and
@@ -21,6 +22,12 @@ enum tl_probe_copy_arg {
     TL_PROBE_COPY_SRC, /* [count], a multiple of 4 */
     TL_PROBE_COPY_DST, /* [count] */
 };
+
+enum tl_probe_store_arg {
+    TL_PROBE_STORE_DST, /* [depth, rows, columns], columns a multiple of 4 */
+};
+enum tl_probe_store_dim { TL_PROBE_STORE_DEPTH, TL_PROBE_STORE_ROWS, TL_PROBE_STORE_COLUMNS };
+enum tl_probe_store_param { TL_PROBE_STORE_VALUE };
 
 enum tl_probe_stride_arg {
     TL_PROBE_STRIDE_SRC, /* [words], at least 32 * warps * stride */
@@ -54,7 +61,7 @@ enum tl_probe_occupancy_param {
 };
 enum tl_probe_occupancy_registers { TL_PROBE_FEW_REGISTERS, TL_PROBE_MANY_REGISTERS };
 
-extern const struct tl_operation tl_op_probe_copy, tl_op_probe_stride, tl_op_probe_conflict,
-    tl_op_probe_mma, tl_op_probe_occupancy;
+extern const struct tl_operation tl_op_probe_copy, tl_op_probe_store, tl_op_probe_stride,
+    tl_op_probe_conflict, tl_op_probe_mma, tl_op_probe_occupancy;
 
 #endif

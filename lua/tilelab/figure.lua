@@ -76,9 +76,9 @@ end
 -- Draws the figure that `spec` describes. Fields (? = optional, default in brackets):
 --   kind         "lines" | "trace" | "bars"; "dots": rows under each other, values along x, x being
 --                the row's name as for bars; "pairs": bars of two series, the second over the first
---                written above; "stack": bars in percent of their sum; "occupancy": points with
---                a diagonal, from 0 to 100 on both axes; "roofline": points under roofs, both axes
---                logarithmic, the points of a series joined
+--                written above; "stack": bars in percent of their sum; "parts": bars of parts on
+--                top of each other; "occupancy": points with a diagonal, from 0 to 100 on both axes;
+--                "roofline": points under roofs, both axes logarithmic, the points of a series joined
 --   path         folder and stem of the files; the folder exists
 --   title? xlabel? ylabel?      any text, printed as it is
 --   preset?      ["acm-column"], "acm-full", "ieee-column", "neurips"; height? in inches
@@ -99,7 +99,7 @@ end
 --                {from?=, to?=, label=}: grey areas over a range of x; for dots of values
 --   roofs peaks  (roofline) 1 to 3 {slope=, label=}, y = slope x up to the highest peak, and 1 or 2
 --                {y=, label=}
---   order?       (stack) names of series from the foot up, the same in every figure, so that a name
+--   order?       (stack, parts) names of series from the foot up, the same in every figure, so that a name
 --                keeps its colour; series that it lacks are summed into "other"; (dots) names of rows
 --                from the top [as they come]
 --   caption?     {what?= [from the labels], n?=, statistic?= ("median of the updates"), interval?=

@@ -221,7 +221,7 @@ end
 
 -- lab.recorded.open{experiment =, device = device or name, out = folder, kernels = {folders}, record =
 --   false, columns = {names} (the drawing module's), seed =, extra = {key = value}} -> writer with
---   :row{column = value}, :close() -> data of the run's own file, .path
+--   :row{column = value}, :keep(), :close() -> data of the run's own file, .path
 function recorded.open(settings)
   fields.check("lab.recorded.open", settings,
     { "experiment", "device", "out", "kernels", "record", "columns", "seed", "extra" }, 2)
@@ -261,6 +261,12 @@ function Writer:close()
     self.target = nil
   end
   return data
+end
+
+-- Takes `record` back: close() then publishes nothing.
+function Writer:keep()
+  self.target = nil
+  return self
 end
 
 -- Left without close(), by an error or Ctrl-C: the rows so far stay, nothing is published.

@@ -50,6 +50,24 @@ static void dimensions_are_solved(void **state)
     toy_end(&call);
 }
 
+static void what_the_host_reads_stays_there(void **state)
+{
+    (void)state;
+    struct toy_call call = toy_call_new(fake_device());
+    toy_set(&call, ARG_OFFSETS, fake_device(), TL_I32, 1, 6, 0);
+    toy_set(&call, ARG_COUNTS, cpu_device(), TL_I32, 1, 5, 0);
+    assert_ok(toy_bind(&call));
+    assert_true(call.problem.present[ARG_COUNTS]);
+    /* It moves no byte of the device. */
+    assert_true(tl_problem_arg_bytes(&call.problem) == 4 * (6 * 8 + 4 * 8 + 2 * 6 * 4) + 4 * 6);
+    toy_set(&call, ARG_COUNTS, cpu_device(), TL_I32, 1, 4, 0);
+    assert_fails(TL_ERR_ARGUMENT, "'counts'", toy_bind(&call));
+    toy_set(&call, ARG_COUNTS, fake_device(), TL_I32, 1, 5, 0);
+    assert_fails(TL_ERR_ARGUMENT, "'counts' is on fake", toy_bind(&call));
+    assert_message("must be on the cpu");
+    toy_end(&call);
+}
+
 static void the_first_parameter_selects_shapes(void **state)
 {
     (void)state;
@@ -154,6 +172,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(positions_by_name),
         cmocka_unit_test(dimensions_are_solved),
+        cmocka_unit_test(what_the_host_reads_stays_there),
         cmocka_unit_test(the_first_parameter_selects_shapes),
         cmocka_unit_test(wrong_arguments_are_named),
         cmocka_unit_test(wrong_parameters_are_named),

@@ -5,7 +5,7 @@
 #include "check.h"
 #include "core/kernel.h"
 
-enum { ARG_A, ARG_B, ARG_D, ARG_OFFSETS, ARG_PAIR, NUM_ARGS };
+enum { ARG_A, ARG_B, ARG_D, ARG_OFFSETS, ARG_PAIR, ARG_COUNTS, NUM_ARGS };
 enum { DIM_M, DIM_N, DIM_K, DIM_NUM_GROUPS };
 enum { PARAM_LAYOUT, PARAM_BETA, PARAM_SCALE };
 

@@ -25,6 +25,10 @@ local makers = {
     return { a = gpu("bf16", rows, K):normal { seed = 1 }, d = gpu("bf16", rows, N),
       b = (extra.layout == "nt" and gpu("bf16", groups, N, K) or gpu("bf16", groups, K, N)):normal { seed = 2 } }
   end,
+  k_grouped_gemm = function(rows, groups)
+    return { a = gpu("bf16", rows, K):normal { seed = 1 }, b = gpu("bf16", rows, N):normal { seed = 2 },
+      d = gpu("fp32", groups, K, N) }
+  end,
 }
 
 local function problem(op, variant, rows, groups, extra)
@@ -167,5 +171,6 @@ for _, variant in ipairs { "sm90_ragged" } do
   check_tellers("m_grouped_gemm", variant, { layout = "nt" })
   check_graph("m_grouped_gemm", variant, { layout = "nt" })
 end
+for _, test in ipairs { check, check_tellers, check_graph } do test("k_grouped_gemm", "sm90_ragged", {}) end
 
 t.done()

@@ -25,6 +25,13 @@ for _, count in ipairs { 4, 1024, 4096 + 4, 1 << 22 } do
   t.is(lab.compare(dst, src, { absolute = 0 }).mismatched_bits, 0, ("probe_copy of %d words"):format(count))
 end
 
+for _, shape in ipairs { { 1, 8, 8 }, { 3, 200, 332 }, { 2, 1408, 1280 } } do
+  local dst = tensor("fp32", table.unpack(shape))
+  lab.plan { op = "probe_store", variant = "sm90_tma", dst = dst, value = 3 }:launch()
+  t.is(lab.compare(dst, tensor("fp32", table.unpack(shape)):fill(3)).mismatched_bits, 0,
+    ("probe_store over %d x %d x %d"):format(table.unpack(shape)))
+end
+
 for _, stride in ipairs { 1, 7, 32 } do
   local threads = 512
   local src, dst = tensor("fp32", threads * stride):fill(0), tensor("fp32", threads)

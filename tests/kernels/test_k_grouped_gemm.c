@@ -164,6 +164,47 @@ static void test_empty_groups(void **state)
     }
 }
 
+/* Against the naive beta |d| + sum of |a| |b|. */
+static void check_magnitude(struct setup s)
+{
+    struct rig rig;
+    groups = (struct group_case){.num_groups = 3, .rows = 60, .sizes = {21, 0, 39}};
+    open_ragged(&rig, s);
+    struct tl_tensor *magnitude = rig_poison(&rig, "magnitude", TL_FP64, 3, s.m, s.n);
+    double *before = doubles_of(arg(&rig, TL_K_GROUPED_D)), *expected = doubles_of(magnitude);
+    double *a = doubles_of(arg(&rig, TL_K_GROUPED_A)), *b = doubles_of(arg(&rig, TL_K_GROUPED_B));
+    double *d = doubles_of(arg(&rig, TL_K_GROUPED_D));
+    assert_ok(rig_launch(&rig));
+    check_ragged(&rig, s, before);
+    for (int64_t g = 0; g < groups.num_groups; g++)
+        naive_product(d + g * s.m * s.n, expected + g * s.m * s.n, s.m, s.n, groups.sizes[g],
+                      (struct naive_operand){a + offsets[g] * s.m, 1, s.m},
+                      (struct naive_operand){b + offsets[g] * s.n, 1, s.n}, s.beta);
+    assert_near(magnitude, expected, 0, 1e-14);
+    free(before);
+    free(expected);
+    free(a);
+    free(b);
+    free(d);
+    rig_close(&rig);
+}
+
+static void test_magnitude(void **state)
+{
+    (void)state;
+    check_magnitude((struct setup){7, 9, TL_BF16, TL_FP32, 0});
+    check_magnitude((struct setup){8, 17, TL_FP32, TL_FP32, 1});
+    check_magnitude((struct setup){5, 4, TL_FP64, TL_FP64, 1});
+    struct rig ragged, rig;
+    open_ragged(&ragged, (struct setup){8, 8, TL_FP32, TL_FP32, 0});
+    open_padded(&rig, (struct setup){8, 8, TL_FP32, TL_FP32, 0}, &ragged);
+    rig_poison(&rig, "magnitude", TL_FP64, groups.num_groups, 8, 8);
+    assert_refused(rig_launch(&rig), TL_ERR_ILLEGAL,
+                   "k_grouped_gemm/cpu_padded: does not give 'magnitude'");
+    rig_close(&ragged);
+    rig_close(&rig);
+}
+
 /* NaN and infinities in the even groups: odd groups keep every bit. */
 static void test_neighbours_do_not_leak(void **state)
 {
@@ -279,6 +320,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_case),
         cmocka_unit_test(test_widths),
+        cmocka_unit_test(test_magnitude),
         cmocka_unit_test(test_empty_groups),
         cmocka_unit_test(test_neighbours_do_not_leak),
         cmocka_unit_test(test_threads_change_no_bit),

@@ -151,6 +151,50 @@ static void test_widths(void **state)
             }
 }
 
+/* Against the naive sum of |a| |b|; rows past the last offset stay as they are. */
+static void check_magnitude(struct setup s)
+{
+    struct rig rig;
+    groups = (struct group_case){.num_groups = 4, .rows = 60, .sizes = {20, 0, 1, 39}};
+    open_ragged(&rig, s);
+    struct tl_tensor *magnitude = rig_poison(&rig, "magnitude", TL_FP64, 60 + TAIL, s.n, -1), real;
+    assert_ok(rig_launch(&rig));
+    check_ragged(&rig, s);
+    double *a = doubles_of(arg(&rig, TL_M_GROUPED_A)), *b = doubles_of(arg(&rig, TL_M_GROUPED_B));
+    double *product = calloc((size_t)(60 * s.n), sizeof *product);
+    double *expected = calloc((size_t)(60 * s.n), sizeof *expected);
+    bool nn = s.layout == TL_M_GROUPED_NN;
+    for (int64_t g = 0; g < groups.num_groups; g++)
+        naive_product(product + offsets[g] * s.n, expected + offsets[g] * s.n, groups.sizes[g], s.n,
+                      s.k, (struct naive_operand){a + offsets[g] * s.k, s.k, 1},
+                      (struct naive_operand){b + g * s.n * s.k, nn ? 1 : s.k, nn ? s.n : 1}, 0);
+    assert_ok(tl_tensor_rows(&real, magnitude, 0, 60));
+    assert_near(&real, expected, 0, 1e-14);
+    assert_true(is_poison(row_at(magnitude, 60), TAIL * row_bytes(magnitude)));
+    tl_tensor_done(&real);
+    free(a);
+    free(b);
+    free(product);
+    free(expected);
+    rig_close(&rig);
+}
+
+static void test_magnitude(void **state)
+{
+    (void)state;
+    check_magnitude((struct setup){TL_M_GROUPED_NT, 20, 17, TL_BF16, TL_BF16});
+    check_magnitude((struct setup){TL_M_GROUPED_NN, 13, 24, TL_FP32, TL_FP64});
+    check_magnitude((struct setup){TL_M_GROUPED_NT, 9, 31, TL_FP64, TL_FP64});
+    struct rig ragged, rig;
+    open_ragged(&ragged, (struct setup){TL_M_GROUPED_NT, 8, 8, TL_FP32, TL_FP32});
+    open_padded(&rig, (struct setup){TL_M_GROUPED_NT, 8, 8, TL_FP32, TL_FP32}, &ragged);
+    rig_poison(&rig, "magnitude", TL_FP64, arg(&rig, TL_M_GROUPED_D)->shape[0], 8, -1);
+    assert_refused(rig_launch(&rig), TL_ERR_ILLEGAL,
+                   "m_grouped_gemm/cpu_padded: does not give 'magnitude'");
+    rig_close(&ragged);
+    rig_close(&rig);
+}
+
 /* NaN and infinities in the even groups: odd groups keep every bit. */
 static void test_neighbours_do_not_leak(void **state)
 {
@@ -260,6 +304,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_case),
         cmocka_unit_test(test_widths),
+        cmocka_unit_test(test_magnitude),
         cmocka_unit_test(test_neighbours_do_not_leak),
         cmocka_unit_test(test_threads_change_no_bit),
         cmocka_unit_test(test_planted_error_is_found),

@@ -102,6 +102,32 @@ function builders.kernel_counters(add)
   end
 end
 
+-- Shares of the dense product as an H200 might give them, 32 and 128 experts.
+local SHARES = { { "cublaslt_dense", 1, 1 }, { "sm90_ragged", 0.97, 0.86 }, { "sm90_padded", 0.90, 0.66 },
+  { "cublaslt_loop", 0.91, 0.52 }, { "torch_dense", 1, 1 }, { "torch_grouped_mm", 0.84, 0.63 } }
+
+function builders.grouped_gemm(add)
+  for o, op in ipairs { "fwd_w13", "fwd_w2", "dgrad_w2", "dgrad_w13" } do
+    for e, experts in ipairs { 32, 128 } do
+      for d, distribution in ipairs { "uniform", "multinomial", "zipf" } do
+        for _, share in ipairs(SHARES) do
+          local variant, dense_us = share[1], (o == 1 or o == 4) and 650 or 325
+          local torch, padded = variant:find "^torch" ~= nil, variant == "sm90_padded"
+          local ratio = share[1 + e] == 1 and 1 or share[1 + e] - 0.01 * d - 0.01 * (o - 1)
+          local time, tflops = dense_us / ratio, 790 * ratio
+          local function ours(value) return torch and "-" or value end
+          add { op = op, experts = experts, rows = 32768, distribution = distribution, variant = variant, beta = 0,
+            time_us = time, time_us_lo = time * 0.995, time_us_hi = time * 1.01, call_us = torch and 30 or 4.5,
+            pad_us = padded and 90 or "-", unpad_us = padded and 80 or "-", zero_us = "-", store_us = "-",
+            rounds = 20, tflops = tflops, tflops_padded = padded and tflops * (e == 1 and 1.05 or 1.25) or "-",
+            share_of_dense = ratio, dram_gbps = ours(1500), tensor_pct = ours(80), occupancy_pct = ours(18),
+            sm_clock_mhz = ours(1600 + 10 * o), power_w = ours(640) }
+        end
+      end
+    end
+  end
+end
+
 -- Experiments that can be made up, sorted.
 function made_up.experiments()
   local names = {}

@@ -137,6 +137,9 @@ append {
     series = {named("barrier", 4, 3), named("branch", 4, 1), named("wait", 4, 9), named("sleep", 4, 2)}},
   {name = "stack-awkward", kind = "stack", series = {named(awkward, 3, 1, true),
     named("zero", 3, -8, true)}},
+  {name = "parts-plain", kind = "parts", order = {"gemm", "pad"}, series = {named("pad", 4, 3), named("gemm", 3, 90)}},
+  {name = "parts-awkward", kind = "parts", preset = "neurips", series = {named(awkward, 30, 1e-7, true),
+    named("zero", 3, -8, true)}},
   {name = "pairs-plain", kind = "pairs", series = {named("logical", 4, 30), named("measured", 4, 33)}},
   {name = "pairs-awkward", kind = "pairs", preset = "neurips",
     series = {named("logical", 30, 0, true), named("measured", 28, 3e-9, true)}},
@@ -320,6 +323,11 @@ t.like(t.read(files.dat),
   "stack: the caller's order, percent, and what it lacks as other")
 t.like(t.read(files.gp), "array SLOT%[3%] = %[1, 2, 8%]", "stack: a name keeps its colour")
 t.like(t.read(files.caption), "Bars add up to 100 %%%.", "stack: the caption says so")
+files = written({kind = "parts", order = {"gemm", "pad"}, series = {named("pad", 1, 30), named("gemm", 1, 170)}})
+t.like(t.read(files.dat), '"gemm"\n\n1\t172\t0\t172\t.-\n\n\n"pad"\n\n1\t32\t172\t204\t',
+  "parts: on top of each other, in their own unit")
+t.ok(not t.read(files.caption):find("add up", 1, true), "parts: which the caption does not call percent")
+t.like(t.read(files.gp), "set yrange %[0:2%d%d", "parts: the axis holds their sum")
 files = written({kind = "pairs", series = {named("logical", 2, 30), named("measured", 1, 62)}})
 t.like(t.read(files.gp), "'2%.00×'", "pairs: the ratio is written")
 t.like(t.read(files.caption), "Above each pair: measured over logical%.", "pairs: and explained")

@@ -19,10 +19,12 @@ prepare.kinds = {
   roofline = {template = "roofline", axis = "number", points_only = true},
   bars = {template = "bars", axis = "category"},
   pairs = {template = "bars", axis = "category"},
-  stack = {template = "stack", axis = "category"},
+  stack = {template = "stack", axis = "category", stacked = true},
+  parts = {template = "stack", axis = "category", stacked = true},
   dots = {template = "dots", axis = "row"},
 }
-local KIND_NAMES = {"lines", "bars", "trace", "dots", "pairs", "stack", "occupancy", "roofline"}
+local KIND_NAMES = {"lines", "bars", "trace", "dots", "pairs", "stack", "parts", "occupancy",
+  "roofline"}
 
 local MAX_SERIES, MAX_NOTES, MAX_ROWS = 8, 4, 64
 
@@ -102,9 +104,9 @@ local function prepare_point(fig, point, where)
   local lo = check_type(point.lo, "number", where .. ".lo")
   local hi = check_type(point.hi, "number", where .. ".hi")
   if not axes.finite(copy.y) or (fig.logy and copy.y <= 0) or (fig.logx and copy.x <= 0)
-    or (fig.kind == "stack" and copy.y < 0) then
+    or (fig.stacked and copy.y < 0) then
     copy.y = nil
-  elseif axes.finite(lo) and axes.finite(hi) and fig.kind ~= "stack" then
+  elseif axes.finite(lo) and axes.finite(hi) and not fig.stacked then
     if lo > hi then fail("%s: lo %g is above hi %g", where, lo, hi) end
     if not fig.logy or hi > 0 then copy.lo, copy.hi = lo, hi end
   end
@@ -178,7 +180,7 @@ local function prepare_notes(fig, spec)
     fig.regions[i] = {from = from, to = to,
       label = text.clean(region.label or fail("%s has no label", where))}
   end
-  if (fig.points_only or fig.kind == "stack") and #fig.references + #fig.regions > 0 then
+  if (fig.points_only or fig.stacked) and #fig.references + #fig.regions > 0 then
     fail("%s takes neither references nor regions", fig.kind)
   end
   if #fig.references > MAX_NOTES or #fig.regions > MAX_NOTES then
@@ -197,7 +199,7 @@ local function prepare_ranges(fig, spec)
     for _, point in ipairs(series.points) do
       widen(x, point.y and point.x)
       widen(y, point.y)
-      widen(y, point.hi)
+      widen(y, point.to or point.hi)
       if not (fig.logy and point.lo and point.lo <= 0) then widen(y, point.lo) end
       if point.y and not seen[point.x] then
         seen[point.x] = true
@@ -267,7 +269,8 @@ local function ordered_series(spec)
   return list
 end
 
--- Values of a stack as percent of their category, each from `lo` to `hi` of its bar.
+-- Segments on top of each other, from `from` to `to` of their bar; values of a stack become percent of
+-- their category. Returns whether there is anything to draw.
 local function prepare_stack(fig)
   local total, height = {}, {}
   for _, series in ipairs(fig.series) do
@@ -284,9 +287,10 @@ local function prepare_stack(fig)
   for _, series in ipairs(fig.series) do
     for _, point in ipairs(series.points) do
       local sum, from = total[point.x], height[point.x] or 0
-      point.y = point.y and sum > 0 and 100 * point.y / sum or nil
-      if point.y then
-        point.from, point.to = from, math.min(100, from + point.y)
+      if fig.kind == "stack" then point.y = point.y and sum > 0 and 100 * point.y / sum or nil end
+      if point.y and sum > 0 then
+        local to = from + point.y
+        point.from, point.to = from, fig.kind == "stack" and math.min(100, to) or to
         height[point.x] = point.to
       end
     end
@@ -384,7 +388,8 @@ local function new_figure(spec)
   end
   if fig.kind == "occupancy" and (fig.logy or fig.logx) then fail("occupancy has no log axis") end
   for key, kind in pairs {roofs = "roofline", peaks = "roofline", order = "stack"} do
-    if spec[key] and fig.kind ~= kind and not (key == "order" and fig.kind == "dots") then
+    local ordered = key == "order" and (fig.kind == "dots" or fig.stacked)
+    if spec[key] and fig.kind ~= kind and not ordered then
       fail("%s are for kind '%s'", key, kind)
     end
   end
@@ -438,7 +443,7 @@ function prepare.figure(spec)
   local fig = new_figure(spec)
   prepare_notes(fig, spec)
   check_type(spec.series or fail("no series"), "table", "series")
-  local given = fig.kind == "stack" and ordered_series(spec) or spec.series
+  local given = fig.stacked and ordered_series(spec) or spec.series
   if #given > MAX_SERIES then
     fail("%d series; at most %d can be told apart", #given, MAX_SERIES)
   end
@@ -447,7 +452,7 @@ function prepare.figure(spec)
   end
   if fig.kind == "pairs" then prepare_pairs(fig, spec) end
   if fig.kind == "roofline" then prepare_roofs(fig, spec) end
-  if fig.kind == "stack" and not prepare_stack(fig) then fig.series = {} end
+  if fig.stacked and not prepare_stack(fig) then fig.series = {} end
   if #fig.series == 0 then
     return nil, string.format("figure %s: no point can be drawn (%s)", text.clean(fig.path),
       #fig.remarks > 0 and table.concat(fig.remarks, "; ") or "there are no series")

@@ -28,7 +28,7 @@ end
 local HEADS = {
   number = "# x\ty\tlo\thi\tmark (1 highlighted, 2 alone between gaps)",
   category = "# cluster\ty\tlo\thi\tlabel", row = "# row\ty\tlo\thi\tlabel",
-  stack = "# cluster\tpercent\tfrom\tto\tlabel",
+  stack = "# cluster\tpercent\tfrom\tto\tlabel", parts = "# cluster\ty\tfrom\tto\tlabel",
 }
 
 -- Text of the data file: one index per series, its name alone in the first block; a blank line

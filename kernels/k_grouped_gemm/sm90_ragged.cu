@@ -1,0 +1,497 @@
+/* k_grouped_gemm/sm90_ragged: weight gradients of groups of any size, without padding.
+ *
+ * d[e] (+)= a[rows of e]^T b[rows of e], bf16 to fp32. Groups cut the reduction dimension, so both
+ * loads are ragged: the tensor maps end at the end of the group, and what lies behind it arrives as
+ * zeros, whatever it holds (Triton's ragged_tma; RapidGEMM's Kgemm). Persistent: one block an SM, a
+ * producer thread that takes tiles from a shared counter, largest groups first, and two consumer
+ * warpgroups. Tiles of 32768 elements by 64 rows, four stages; sums leave through two small buffers
+ * a warpgroup while the next tile is loaded and multiplied. A group without rows is one k-block of
+ * zeros at beta 0, and nothing at beta 1.
+ */
+#include <cuda_runtime.h>
+
+#include "kernels/device/async_ragged.cuh"
+#include "kernels/device/launch.h"
+#include "kernels/device/tensor_map.h"
+#include "kernels/device/wgmma_mn.cuh"
+#include "kernels/host/magnitude.h"
+#include "kernels/k_grouped_gemm/op.h"
+#include "kernels/k_grouped_gemm/order.cuh"
+
+enum {
+    BLOCK_K = 64,
+    TILE = 128 * 256, /* elements: 128 registers of each of 256 threads */
+    STAGES = 4,
+    THREADS = 384,
+    BAND = 8,                      /* row tiles that share their column tiles in L2 */
+    PANEL_BYTES = 64 * 64 * 2,     /* of an operand: 64 columns by 64 rows, one swizzle span wide */
+    STAGE_BYTES = 6 * PANEL_BYTES, /* (128 + 256) / 64 panels */
+    BOX_COLUMNS = 32,              /* of d: fp32, one swizzle span */
+    BOX_BYTES = 64 * BOX_COLUMNS * 4,
+    BOXES = TILE / 2 / 64 / BOX_COLUMNS, /* of each consumer warpgroup */
+    SUMS_BYTES = 4 * BOX_BYTES,          /* of d in one stage: two boxes of each warpgroup */
+    STORE_BUFFERS = 2,                   /* of each consumer warpgroup */
+    PRODUCER_REGISTERS = 56,
+    CONSUMER_REGISTERS = 224,
+    LAUNCH_REGISTERS = 65536 / THREADS / 8 * 8, /* what __launch_bounds__ leaves a thread */
+    SHARED_BYTES = 1024 + STAGES * STAGE_BYTES + 2 * STORE_BUFFERS * BOX_BYTES
+};
+/* setmaxnreg.inc waits for registers that the block was launched with; beyond them it waits for
+ * ever. */
+static_assert(PRODUCER_REGISTERS * 128 + CONSUMER_REGISTERS * 256 <= LAUNCH_REGISTERS * THREADS,
+              "roles take more registers than the block has");
+static_assert(SHARED_BYTES + 1024 <= 227 * 1024, "tiles and staging exceed shared memory");
+static_assert((int)SUMS_BYTES <= (int)STAGE_BYTES, "boxes of d exceed a stage");
+
+/* --- tiles ------------------------------------------------------------------------------------ */
+
+/* How a tile's sums leave the block. */
+enum leave {
+    STORE,   /* over what is there */
+    REDUCE,  /* added by the copy engine */
+    LOAD_ADD /* added here to what was loaded, then stored */
+};
+
+/* One tile of the output. */
+struct tile {
+    int group; /* NO_TILE: there is none left */
+    int row, column;
+    int k_blocks, last_steps; /* 64 rows each, the last of them in steps of 16 */
+    leave how;
+};
+static const int NO_TILE = -1;
+
+/* Tiles on their way from the producer to the consumers: a tile takes a stage or more, so that at
+ * most STAGES of them are ahead of the slower consumer. */
+enum { TILE_SLOTS = 8 };
+static_assert((int)TILE_SLOTS > (int)STAGES, "a tile could be overwritten before it is read");
+
+struct shared_layout {
+    char *stages, *store;
+    uint64_t *full, *empty;
+    tile *tiles;
+
+    __device__ char *stage(int i) const
+    {
+        return stages + i * STAGE_BYTES;
+    }
+};
+
+/* Which stage of the ring, and the parity of its phase. */
+struct ring {
+    int stage = 0;
+    uint32_t parity = 0;
+
+    __device__ void advance()
+    {
+        if (++stage == STAGES) {
+            stage = 0;
+            parity ^= 1;
+        }
+    }
+};
+
+/* What the launch says. */
+struct problem {
+    int m, n, beta;
+    int load_below;       /* rows of a group below which beta 1 loads d */
+    bool panels_in_one;   /* the maps of a and b have panels as a dimension */
+    int row_tiles, tiles; /* of a group */
+};
+
+/* The tile's place within its group: bands of BAND row tiles, in each column by column. */
+template <int BLOCK_N> static __device__ void place(tile &t, const problem &p, int index)
+{
+    int column_tiles = p.tiles / p.row_tiles, band_tiles = BAND * column_tiles;
+    int band = index / band_tiles, in_band = index - band * band_tiles;
+    int height = min((int)BAND, p.row_tiles - band * BAND);
+    t.row = (band * BAND + in_band % height) * (TILE / BLOCK_N);
+    t.column = in_band / height * BLOCK_N;
+}
+
+/* --- the producer ----------------------------------------------------------------------------- */
+
+/* PANELS panels of 64 columns by 64 rows of a group, from its row `row` on. */
+template <int PANELS>
+static __device__ void load_panels(char *to, const CUtensorMap *map, uint64_t *full, bool in_one,
+                                   int column, const work &w, int row)
+{
+    int y = TL_RAGGED_ROWS - w.rows + row, z = w.begin + w.rows;
+    if (in_one) {
+        tl_tma_load_5d(to, map, full, 0, y, z, TL_RAGGED_ROWS, column / 64);
+    } else {
+#pragma unroll
+        for (int panel = 0; panel < PANELS; panel++)
+            tl_tma_load_4d(to + panel * PANEL_BYTES, map, full, column + panel * 64, y, z,
+                           TL_RAGGED_ROWS);
+    }
+}
+
+/* The tile of d in four stages, panel after panel of 32 columns. */
+template <int BLOCK_N>
+static __device__ void load_sums(const shared_layout &shared, ring &at, const tile &t,
+                                 const CUtensorMap *map_d)
+{
+    const int row_boxes = TILE / BLOCK_N / 64, boxes = SUMS_BYTES / BOX_BYTES;
+    for (int first = 0; first < 2 * BOXES; first += boxes, at.advance()) {
+        uint64_t *full = shared.full + at.stage;
+        tl_mbarrier_wait(shared.empty + at.stage, at.parity ^ 1);
+        tl_mbarrier_expect(full, SUMS_BYTES);
+        for (int i = 0; i < boxes; i++) {
+            int panel = (first + i) / row_boxes, row_box = (first + i) % row_boxes;
+            tl_tma_load_3d(shared.stage(at.stage) + i * BOX_BYTES, map_d, full,
+                           t.column + panel * BOX_COLUMNS, t.row + row_box * 64, t.group);
+        }
+    }
+}
+
+/* Takes tiles from the counter that all blocks share, so that blocks end together whatever the
+ * groups' sizes are, and loads them. The next number is asked for while the present tile loads. */
+template <int BLOCK_N>
+static __device__ void produce(const shared_layout &shared, const problem &p, schedule *todo,
+                               const CUtensorMap *map_a, const CUtensorMap *map_b,
+                               const CUtensorMap *map_d)
+{
+    const int a_panels = TILE / BLOCK_N / 64, b_panels = BLOCK_N / 64;
+    ring at;
+    int slot = 0, total = todo->groups * p.tiles;
+    for (int number = (int)blockIdx.x, next; number < total; number = next) {
+        next = (int)gridDim.x + atomicAdd(&todo->next, 1);
+        int rank = number / p.tiles;
+        work w = work_at(todo, rank);
+        if (p.beta && w.rows == 0)
+            continue;
+        tile t;
+        t.group = w.group;
+        place<BLOCK_N>(t, p, number - rank * p.tiles);
+        t.k_blocks = max(1, (w.rows + BLOCK_K - 1) / BLOCK_K);
+        t.last_steps = max(1, (w.rows - (t.k_blocks - 1) * BLOCK_K + 15) / 16);
+        t.how = !p.beta ? STORE : w.rows < p.load_below ? LOAD_ADD : REDUCE;
+        for (int k = 0; k < t.k_blocks; k++) {
+            char *stage = shared.stage(at.stage);
+            uint64_t *full = shared.full + at.stage;
+            tl_mbarrier_wait(shared.empty + at.stage, at.parity ^ 1);
+            if (k == 0)
+                shared.tiles[slot] = t;
+            tl_mbarrier_expect(full, STAGE_BYTES);
+            load_panels<a_panels>(stage, map_a, full, p.panels_in_one, t.row, w, k * BLOCK_K);
+            load_panels<b_panels>(stage + a_panels * PANEL_BYTES, map_b, full, p.panels_in_one,
+                                  t.column, w, k * BLOCK_K);
+            at.advance();
+        }
+        if (t.how == LOAD_ADD)
+            load_sums<BLOCK_N>(shared, at, t, map_d);
+        slot = (slot + 1) % TILE_SLOTS;
+    }
+    tl_mbarrier_wait(shared.empty + at.stage, at.parity ^ 1);
+    shared.tiles[slot].group = NO_TILE;
+    tl_mbarrier_arrive(shared.full + at.stage);
+}
+
+/* --- the consumers ---------------------------------------------------------------------------- */
+
+/* 64-row parts of a warpgroup's share of a tile, each with its own accumulators. */
+template <int BLOCK_N> struct shape {
+    static const int PARTS = TILE / BLOCK_N / 128;
+    static const int SUMS = BLOCK_N / 2;
+};
+
+/* acc (+)= one step of 16 rows. */
+template <int BLOCK_N>
+static __device__ __forceinline__ void
+multiply_step(float (&acc)[shape<BLOCK_N>::PARTS][shape<BLOCK_N>::SUMS], uint64_t a, uint64_t b,
+              int step, bool accumulate)
+{
+#pragma unroll
+    for (int part = 0; part < shape<BLOCK_N>::PARTS; part++)
+        tl_wgmma_mn(acc[part], a + part * (PANEL_BYTES >> 4) + step * 128, b + step * 128,
+                    accumulate);
+}
+
+/* acc = a^T b over the group's rows, one wgmma group in flight while the next stage is waited for.
+ * Of the last stage only the steps of 16 that hold rows. */
+template <int BLOCK_N>
+static __device__ __forceinline__ void
+multiply_tile(float (&acc)[shape<BLOCK_N>::PARTS][shape<BLOCK_N>::SUMS],
+              const shared_layout &shared, ring &at, const tile &t, int warpgroup, bool leader)
+{
+    const int b_offset = TILE / BLOCK_N / 64 * PANEL_BYTES;
+    int a_offset = warpgroup * shape<BLOCK_N>::PARTS * PANEL_BYTES, previous = 0;
+    for (int k = 0; k < t.k_blocks - 1; k++) {
+        tl_mbarrier_wait(shared.full + at.stage, at.parity);
+        const char *stage = shared.stage(at.stage);
+        uint64_t a = tl_wgmma_desc_128b_mn(stage + a_offset, PANEL_BYTES);
+        uint64_t b = tl_wgmma_desc_128b_mn(stage + b_offset, PANEL_BYTES);
+        tl_wgmma_fence();
+#pragma unroll
+        for (int step = 0; step < BLOCK_K / 16; step++)
+            multiply_step<BLOCK_N>(acc, a, b, step, k > 0 || step > 0);
+        tl_wgmma_commit();
+        tl_wgmma_wait<1>(); /* the stage before is read */
+        if (leader && k > 0)
+            tl_mbarrier_arrive(shared.empty + previous);
+        previous = at.stage;
+        at.advance();
+    }
+    tl_mbarrier_wait(shared.full + at.stage, at.parity);
+    const char *stage = shared.stage(at.stage);
+    uint64_t a = tl_wgmma_desc_128b_mn(stage + a_offset, PANEL_BYTES);
+    uint64_t b = tl_wgmma_desc_128b_mn(stage + b_offset, PANEL_BYTES);
+#pragma unroll 1
+    for (int step = 0; step < t.last_steps; step++) {
+        tl_wgmma_fence();
+        multiply_step<BLOCK_N>(acc, a, b, step, t.k_blocks > 1 || step > 0);
+        tl_wgmma_commit();
+    }
+    tl_wgmma_wait<0>();
+    if (leader) {
+        if (t.k_blocks > 1)
+            tl_mbarrier_arrive(shared.empty + previous);
+        tl_mbarrier_arrive(shared.empty + at.stage);
+    }
+    at.advance();
+}
+
+/* 64 rows by 32 columns of sums into a swizzled box at `to`, ADD: plus those of a box at `from`.
+ * Odd rows take their blocks of eight columns in another order, so that four rows by eight columns,
+ * which a half-warp writes at once, meet all banks. */
+template <bool ADD>
+static __device__ __forceinline__ void fill_box(uint32_t to, uint32_t from, const float *acc)
+{
+    int thread = threadIdx.x % 128, lane = thread % 32;
+    int row = thread / 32 * 16 + lane / 4;
+    bool odd = row % 2;
+    uint32_t at[4];
+    float2 old[2][4] = {};
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        int chunk = 2 * (odd ? i ^ 2 : i) + lane % 4 / 2;
+        at[i] = row * 128 + (chunk ^ row % 8) * 16 + lane % 2 * 8;
+        for (int half = 0; ADD && half < 2; half++)
+            old[half][i] = tl_shared_load(from + at[i] + half * 8 * 128);
+    }
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            const int mine = 4 * i + 2 * half, other = 4 * (i ^ 2) + 2 * half;
+            float2 pair = {odd ? acc[other] : acc[mine], odd ? acc[other + 1] : acc[mine + 1]};
+            if (ADD)
+                pair = {pair.x + old[half][i].x, pair.y + old[half][i].y};
+            tl_shared_store(to + at[i] + half * 8 * 128, pair);
+        }
+}
+
+/* A warpgroup's share of a tile out, box after box. Stores run on while the next tile is
+ * multiplied. ADD: the tile of d follows in the ring. */
+template <int BLOCK_N, bool ADD>
+static __device__ __forceinline__ void
+store_tile(const float (&acc)[shape<BLOCK_N>::PARTS][shape<BLOCK_N>::SUMS],
+           const shared_layout &shared, ring &at, const CUtensorMap *map_d, const tile &t,
+           const problem &p, int warpgroup)
+{
+    const int PARTS = shape<BLOCK_N>::PARTS;
+    char *store = shared.store + warpgroup * STORE_BUFFERS * BOX_BYTES;
+    bool leader = threadIdx.x % 128 == 0;
+#pragma unroll
+    for (int box = 0; box < BOXES; box++) {
+        const int panel = box / PARTS, part = box % PARTS;
+        char *buffer = store + (box % STORE_BUFFERS) * BOX_BYTES;
+        if (leader)
+            tl_tma_store_wait_read<STORE_BUFFERS - 1>();
+        tl_named_barrier(1 + warpgroup, 128);
+        if (ADD && box % 2 == 0)
+            tl_mbarrier_wait(shared.full + at.stage, at.parity);
+        /* A stage has two panels of two boxes, or one of four. */
+        int in_stage = panel % (2 / PARTS) * 2 * PARTS + warpgroup * PARTS + part;
+        fill_box<ADD>(tl_shared_address(buffer),
+                      tl_shared_address(shared.stage(at.stage) + in_stage * BOX_BYTES),
+                      &acc[part][panel * (BOX_COLUMNS / 2)]);
+        tl_fence_async_shared();
+        tl_named_barrier(1 + warpgroup, 128);
+        int row = t.row + (warpgroup * PARTS + part) * 64, column = t.column + panel * BOX_COLUMNS;
+        if (leader && row < p.m && column < p.n) {
+            if (t.how == REDUCE)
+                tl_tma_add_3d(map_d, buffer, column, row, t.group);
+            else
+                tl_tma_store_3d(map_d, buffer, column, row, t.group);
+        }
+        if (leader)
+            tl_tma_store_commit();
+        if (ADD && box % 2 == 1) {
+            if (leader)
+                tl_mbarrier_arrive(shared.empty + at.stage);
+            at.advance();
+        }
+    }
+}
+
+template <int BLOCK_N>
+static __device__ void consume(const shared_layout &shared, const problem &p,
+                               const CUtensorMap *map_d, int warpgroup)
+{
+    bool leader = threadIdx.x % 128 == 0;
+    float acc[shape<BLOCK_N>::PARTS][shape<BLOCK_N>::SUMS];
+    ring at;
+    for (int slot = 0;; slot = (slot + 1) % TILE_SLOTS) {
+        tl_mbarrier_wait(shared.full + at.stage, at.parity); /* the tile's first stage brings it */
+        tile t = shared.tiles[slot];
+        if (t.group == NO_TILE)
+            break;
+        multiply_tile<BLOCK_N>(acc, shared, at, t, warpgroup, leader);
+        if (t.how == LOAD_ADD)
+            store_tile<BLOCK_N, true>(acc, shared, at, map_d, t, p, warpgroup);
+        else
+            store_tile<BLOCK_N, false>(acc, shared, at, map_d, t, p, warpgroup);
+    }
+    if (leader)
+        tl_tma_store_wait_all();
+}
+
+template <int BLOCK_N>
+static __global__ void __launch_bounds__(THREADS, 1)
+    ragged_kernel(const __grid_constant__ CUtensorMap map_a,
+                  const __grid_constant__ CUtensorMap map_b,
+                  const __grid_constant__ CUtensorMap map_d, schedule *todo, problem p)
+{
+    extern __shared__ char raw[];
+    __shared__ uint64_t full[STAGES], empty[STAGES];
+    __shared__ tile tiles[TILE_SLOTS];
+    char *base = (char *)(((uintptr_t)raw + 1023) & ~(uintptr_t)1023);
+    shared_layout shared = {base, base + STAGES * STAGE_BYTES, full, empty, tiles};
+    int warpgroup = threadIdx.x / 128;
+    if (threadIdx.x == 0) {
+        tl_prefetch_map(&map_a);
+        tl_prefetch_map(&map_b);
+        tl_prefetch_map(&map_d);
+        for (int i = 0; i < STAGES; i++) {
+            tl_mbarrier_init(full + i, 1);
+            tl_mbarrier_init(empty + i, 2);
+        }
+        tl_mbarrier_init_fence();
+    }
+    __syncthreads();
+    if (warpgroup == 2) {
+        tl_registers_shrink<PRODUCER_REGISTERS>();
+        if (threadIdx.x == 2 * 128)
+            produce<BLOCK_N>(shared, p, todo, &map_a, &map_b, &map_d);
+    } else {
+        tl_registers_grow<CONSUMER_REGISTERS>();
+        consume<BLOCK_N>(shared, p, &map_d, warpgroup);
+    }
+}
+
+/* --- the host's side -------------------------------------------------------------------------- */
+
+enum { LOAD_BELOW, BLOCK_N_TUNABLE, LOAD_RANK };
+
+static enum tl_status legal(const struct tl_problem *problem)
+{
+    const int64_t *dim = problem->dim;
+    static const enum tl_dtype wanted[] = {TL_BF16, TL_BF16, TL_FP32};
+    TL_TRY(tl_magnitude_refuse(problem, "sm90_ragged"));
+    for (int i = 0; i < 3; i++)
+        if (problem->dtype[i] != wanted[i])
+            return TL_FAIL(TL_ERR_ILLEGAL, "k_grouped_gemm/sm90_ragged: '%s' is %s; it must be %s",
+                           problem->operation->args[i].name, tl_dtype_name(problem->dtype[i]),
+                           tl_dtype_name(wanted[i]));
+    if (dim[TL_K_GROUPED_M] % 8 != 0 || dim[TL_K_GROUPED_N] % 8 != 0)
+        return TL_FAIL(TL_ERR_ILLEGAL,
+                       "k_grouped_gemm/sm90_ragged: m = %lld and n = %lld must be multiples of 8 "
+                       "(16-byte rows)",
+                       (long long)dim[TL_K_GROUPED_M], (long long)dim[TL_K_GROUPED_N]);
+    if (dim[TL_K_GROUPED_K] > TL_RAGGED_ROWS)
+        return TL_FAIL(TL_ERR_ILLEGAL, "k_grouped_gemm/sm90_ragged: %lld rows are more than 2^30",
+                       (long long)dim[TL_K_GROUPED_K]);
+    return TL_OK;
+}
+
+static struct problem problem_of(const struct tl_plan *plan, int block_n)
+{
+    int64_t m = plan->problem.dim[TL_K_GROUPED_M], n = plan->problem.dim[TL_K_GROUPED_N];
+    struct problem p;
+    p.m = (int)m;
+    p.n = (int)n;
+    p.beta = plan->problem.param[TL_K_GROUPED_BETA] != 0;
+    p.load_below = plan->tunable[LOAD_BELOW];
+    p.panels_in_one = plan->tunable[LOAD_RANK] == 5 && m % 64 == 0 && n % 64 == 0;
+    p.row_tiles = (int)((m + TILE / block_n - 1) / (TILE / block_n));
+    p.tiles = p.row_tiles * (int)((n + block_n - 1) / block_n);
+    return p;
+}
+
+/* The map of an operand with boxes of 64 rows, and as many panels as a tile has or one. */
+static enum tl_status map_operand(CUtensorMap *map, const struct tl_tensor *tensor, int64_t columns,
+                                  bool panels_in_one, int panels)
+{
+    return panels_in_one ? tl_tensor_map_ragged_panels(map, tensor, columns, BLOCK_K, panels)
+                         : tl_tensor_map_ragged(map, tensor, columns, 64, BLOCK_K);
+}
+
+template <int BLOCK_N>
+static enum tl_status launch_kernel(const struct tl_plan *plan, const struct tl_args *args,
+                                    struct tl_stream *stream)
+{
+    const struct tl_tensor *tensor = args->tensor;
+    int64_t num_groups = plan->problem.dim[TL_K_GROUPED_NUM_GROUPS];
+    schedule *todo = (schedule *)args->workspace;
+    problem p = problem_of(plan, BLOCK_N);
+    CUtensorMap map_a, map_b, map_d;
+    TL_TRY(map_operand(&map_a, &tensor[TL_K_GROUPED_A], p.m, p.panels_in_one, TILE / BLOCK_N / 64));
+    TL_TRY(map_operand(&map_b, &tensor[TL_K_GROUPED_B], p.n, p.panels_in_one, BLOCK_N / 64));
+    TL_TRY(
+        tl_tensor_map_3d(&map_d, &tensor[TL_K_GROUPED_D], p.n, p.m, num_groups, BOX_COLUMNS, 64));
+    TL_TRY(TL_CUDA_STATUS(plan, "shared memory of ragged_kernel",
+                          cudaFuncSetAttribute(ragged_kernel<BLOCK_N>,
+                                               cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                               SHARED_BYTES)));
+    order_kernel<<<1, ORDER_THREADS, 0, tl_cuda_stream(stream)>>>(
+        (const int *)tensor[TL_K_GROUPED_OFFSETS].data, (int)num_groups,
+        plan->problem.dim[TL_K_GROUPED_K], p.beta, todo, tl_cuda_fault(plan));
+    TL_TRY(TL_CUDA_LAUNCHED(plan, "order_kernel"));
+    ragged_kernel<BLOCK_N><<<(unsigned)plan->device->multiprocessors, THREADS, SHARED_BYTES,
+                             tl_cuda_stream(stream)>>>(map_a, map_b, map_d, todo, p);
+    return TL_CUDA_LAUNCHED(plan, "ragged_kernel");
+}
+
+static size_t workspace(const struct tl_plan *plan)
+{
+    return schedule_bytes(plan->problem.dim[TL_K_GROUPED_NUM_GROUPS]);
+}
+
+static enum tl_status launch(const struct tl_plan *plan, const struct tl_args *args,
+                             struct tl_stream *stream)
+{
+    const int64_t *dim = plan->problem.dim;
+    const struct tl_tensor *d = &args->tensor[TL_K_GROUPED_D];
+    if (tl_tensor_bytes(d) == 0)
+        return TL_OK;
+    if (dim[TL_K_GROUPED_K] == 0) /* sums of nothing */
+        return plan->problem.param[TL_K_GROUPED_BETA] != 0
+                   ? TL_OK
+                   : TL_CUDA_STATUS(
+                         plan, "zeroing d",
+                         cudaMemsetAsync(d->data, 0, tl_tensor_bytes(d), tl_cuda_stream(stream)));
+    if (plan->tunable[BLOCK_N_TUNABLE] == 128)
+        return launch_kernel<128>(plan, args, stream);
+    return launch_kernel<256>(plan, args, stream);
+}
+
+static const int load_below[] = {640, 1, 128, 256, 384, 512, 768, 1024, 2048, 1 << 30, 0};
+static const int block_n[] = {256, 128, 0};
+static const int load_rank[] = {5, 4, 0};
+
+extern "C" const struct tl_kernel tl_kernel_k_grouped_gemm_sm90_ragged = {
+    .operation = "k_grouped_gemm",
+    .variant = "sm90_ragged",
+    .arch = "sm90",
+    .summary = "Ragged TMA loads of both operands, 128x256x64 tiles, largest groups first; beta 1 "
+               "by TMA sums, or by loading d for small groups (RapidGEMM, Triton's ragged_tma).",
+    .dtypes = TL_DTYPE_BIT(TL_BF16) | TL_DTYPE_BIT(TL_FP32),
+    .tunables = {{"load_below", 640, load_below},
+                 {"block_n", 256, block_n},
+                 {"load_rank", 5, load_rank}},
+    .legal = legal,
+    .workspace = workspace,
+    .launch = launch,
+};

@@ -1,0 +1,208 @@
+-- grouped_gemm.tsv: grouped products of an expert layer, a row a variant of a problem.
+--
+--   op            fwd_w13 fwd_w2 (Y = X W^T), dgrad_w2 dgrad_w13 (dX = dY W), wgrad_w13 wgrad_w2 (dW = dY^T X)
+--   experts       groups, empty ones included
+--   rows          real rows of all groups
+--   distribution  of the rows over the groups: uniform, multinomial, zipf (exponent 0.8)
+--   variant       cublaslt_dense and torch_dense are one product of the same FLOPs and transposes
+--   beta          1 where the product is added to what its output holds
+--   time_us time_us_lo time_us_hi   of the product alone, median with its 95 % interval
+--   call_us       host time until a launch returns, nothing awaited; on the CPU that of the call
+--   pad_us unpad_us zero_us   of kernels apart that a padded variant needs before and after it: padded offsets,
+--                 experts of rows and the copy of the rows (pad rows are zeroed by it); the copy back; the
+--                 memset of the output (wgrad at beta 1)
+--   store_us      wgrad: a stream of TMA stores over the output
+--   rounds        that were kept
+--   tflops        of real rows; tflops_padded of all rows that a padded variant computes
+--   share_of_dense   median over the rounds of the dense product's time over this one's; torch's variants are
+--                 held against torch_dense of their own rounds
+--   dram_gbps tensor_pct occupancy_pct   by counter, over time_us and at sm_clock_mhz
+--   sm_clock_mhz  during the timed calls; power_w at the end of the rounds
+-- grouped_gemm_samples.tsv has each round's times of every part.
+
+local core = require "tilelab_core"
+local draw = require "tilelab.draw"
+local rows = require "tilelab.rows"
+
+local grouped = {
+  schema = {
+    { "op", "text", { "fwd_w13", "fwd_w2", "dgrad_w2", "dgrad_w13", "wgrad_w13", "wgrad_w2" } },
+    { "experts", "integer" }, { "rows", "integer" },
+    { "distribution", "text", { "uniform", "multinomial", "zipf" } },
+    { "variant", "text", { "sm90_ragged", "sm90_padded", "cublaslt_dense", "cublaslt_loop", "cublaslt_grouped",
+      "torch_dense", "torch_grouped_mm", "cpu_ragged", "cpu_padded" } },
+    { "beta", "integer" }, { "time_us", "number" }, { "time_us_lo", "number" }, { "time_us_hi", "number" },
+    { "call_us", "number?" }, { "pad_us", "number?" }, { "unpad_us", "number?" }, { "zero_us", "number?" },
+    { "store_us", "number?" }, { "rounds", "integer" }, { "tflops", "number" }, { "tflops_padded", "number?" },
+    { "share_of_dense", "number?" }, { "dram_gbps", "number?" }, { "tensor_pct", "number?" },
+    { "occupancy_pct", "number?" }, { "sm_clock_mhz", "number?" }, { "power_w", "number?" },
+  },
+}
+
+-- Of the samples' file, which no figure is drawn from.
+grouped.sample_columns = { "op", "experts", "rows", "distribution", "variant", "beta", "part", "round", "time_us",
+  "sm_clock_mhz" }
+
+local OURS, PADDED = "RapidGEMM-style (ours)", "DeepGEMM-style (ours)"
+
+-- Variants in the order of legends: name, slot. Those of torch ran in a process of their own, so that
+-- only their shares of its dense product compare with the others.
+local VARIANTS = {
+  { "sm90_ragged", OURS, 1 }, { "cpu_ragged", OURS, 1 }, { "sm90_padded", PADDED, 2 }, { "cpu_padded", PADDED, 2 },
+  { "cublaslt_loop", "cuBLASLt, one product an expert", 3 }, { "cublaslt_grouped", "cuBLASLt, grouped", 5 },
+  { "torch_grouped_mm", "torch._grouped_mm", 4 }, { "cublaslt_dense", "cuBLASLt, one dense product", 8 },
+}
+local OPS = { "fwd_w13", "fwd_w2", "dgrad_w2", "dgrad_w13" }
+local DISTRIBUTIONS = { "multinomial", "zipf", "uniform" }
+
+local function where(data, conditions)
+  local list = {}
+  for _, row in ipairs(data.rows) do
+    local keep = true
+    for column, text in pairs(conditions) do keep = keep and row[column] == text end
+    if keep then list[#list + 1] = row end
+  end
+  return list
+end
+
+local function values_of(list, column)
+  local seen, values = {}, {}
+  for _, row in ipairs(list) do
+    if not seen[row[column]] then seen[row[column]], values[#values + 1] = true, row[column] end
+  end
+  return values
+end
+
+-- "20" or "18 to 20" of a column; nil where it has no number.
+local function span(list, column, format)
+  local lo, hi = math.huge, -math.huge
+  for _, row in ipairs(list) do
+    local value = rows.number(row[column])
+    if value then lo, hi = math.min(lo, value), math.max(hi, value) end
+  end
+  if lo > hi then return nil end
+  local from, to = format:format(lo), format:format(hi)
+  return from == to and from or from .. " to " .. to
+end
+
+-- One series a variant: point(row) -> {x, y, lo, hi}, for the ops in their order.
+local function series_of(list, point, skip)
+  local result = {}
+  for _, variant in ipairs(VARIANTS) do
+    local points = {}
+    for _, op in ipairs(OPS) do
+      for _, row in ipairs(list) do
+        if row.op == op and row.variant == variant[1] then points[#points + 1] = point(row) end
+      end
+    end
+    if #points > 0 and not (skip and skip[variant[1]]) then
+      result[#result + 1] = { name = variant[2], slot = variant[3], points = points }
+    end
+  end
+  return result
+end
+
+local function caption(data, list, what, statistic, note)
+  local power = span(list, "power_w", "%.0f")
+  local notes = { note, power and ("Power at the end of the rounds: %s W"):format(power) }
+  local parts = {}
+  for i = 1, 2 do parts[#parts + 1] = notes[i] end
+  return { what = ("%s: %s rows over %s experts, %s sizes, bf16%s"):format(what, span(list, "rows", "%.0f"),
+      table.concat(values_of(list, "experts"), " and "), list[1].distribution,
+      data.provenance.mode == "cold" and ", L2 cold" or ""),
+    n = span(list, "rounds", "%.0f") .. " rounds", statistic = statistic,
+    interval = "95 % intervals of the median", note = #parts > 0 and table.concat(parts, ". ") or nil }
+end
+
+local function throughput(data, list, experts)
+  local function point(row)
+    local flops = data:number(row, "tflops") * data:number(row, "time_us")
+    return { x = row.op, y = data:number(row, "tflops"), lo = flops / data:number(row, "time_us_hi"),
+      hi = flops / data:number(row, "time_us_lo") }
+  end
+  return { name = "grouped_gemm_" .. experts, kind = "bars", preset = "acm-column", xlabel = "Product",
+    ylabel = "Useful TFLOP/s", series = series_of(list, point, { torch_grouped_mm = true }),
+    caption = caption(data, list, "Throughput of real rows", "median") }
+end
+
+-- All numbers of experts beside each other; nil where nothing was held against a dense product.
+local function shares(data, list)
+  local held = {}
+  for _, row in ipairs(list) do
+    if rows.number(row.share_of_dense) then held[#held + 1] = row end
+  end
+  local function point(row) return { x = row.op .. ", " .. row.experts, y = data:number(row, "share_of_dense") } end
+  local series = series_of(held, point, { cublaslt_dense = true })
+  if #series == 0 then return nil end
+  return { name = "grouped_gemm_share", kind = "bars", preset = "acm-full", xlabel = "Product, experts",
+    ylabel = "Share of the dense product", series = series, references = { { y = 1, label = "dense product" } },
+    caption = caption(data, held, "Throughput of real rows over that of one dense product of the same FLOPs and "
+      .. "transposes", "median of the rounds' ratios", "torch is held against the dense product of torch, in rounds "
+      .. "of its own") }
+end
+
+local PARTS = { { "time_us", "product" }, { "pad_us", "padding" }, { "unpad_us", "unpadding" },
+  { "zero_us", "zeroing" } }
+local LAYOUTS = { { "ragged", sm90_ragged = true, cpu_ragged = true },
+  { "padded", sm90_padded = true, cpu_padded = true } }
+
+-- Rows whose parts are drawn, each with the name of its bar: by op, ragged before padded.
+local function bars_of(list)
+  local bars = {}
+  for _, op in ipairs(OPS) do
+    for _, layout in ipairs(LAYOUTS) do
+      for _, row in ipairs(list) do
+        if row.op == op and layout[row.variant] then
+          bars[#bars + 1] = { row = row, name = ("%s %s"):format(op, layout[1]) }
+        end
+      end
+    end
+  end
+  return bars
+end
+
+-- What padding costs around the product; nil where nothing was padded.
+local function padding(data, list, experts)
+  local series, order, padded = {}, {}, false
+  for i, part in ipairs(PARTS) do
+    local points = {}
+    for _, bar in ipairs(bars_of(list)) do
+      local time = rows.number(bar.row[part[1]])
+      padded = padded or time ~= nil and i > 1
+      points[#points + 1] = time and { x = bar.name, y = time }
+    end
+    if #points > 0 then series[#series + 1], order[#order + 1] = { name = part[2], points = points }, part[2] end
+  end
+  if not padded then return nil end
+  return { name = "grouped_gemm_padding_" .. experts, kind = "parts", preset = "acm-full",
+    xlabel = "Product and layout", ylabel = "Time (µs)", series = series, order = order,
+    caption = caption(data, list, "Time of the product and of the kernels that a padded layout needs around it",
+      "median", ("ragged: %s; padded to 128 rows: %s"):format(OURS, PADDED)) }
+end
+
+function grouped.draw(data, options)
+  local distribution
+  for _, name in ipairs(DISTRIBUTIONS) do
+    distribution = distribution or #where(data, { distribution = name }) > 0 and name
+  end
+  local list, specs = where(data, { distribution = distribution }), {}
+  local forward = {}
+  for _, row in ipairs(list) do
+    if not row.op:find "^wgrad" then forward[#forward + 1] = row end
+  end
+  if #forward == 0 then
+    error(core.error_new("refused", data.path .. ": no rows of fwd or dgrad, which the figures show", "format"), 0)
+  end
+  for _, experts in ipairs(values_of(forward, "experts")) do
+    local some = {}
+    for _, row in ipairs(forward) do
+      if row.experts == experts then some[#some + 1] = row end
+    end
+    specs[#specs + 1] = throughput(data, some, experts)
+    specs[#specs + 1] = padding(data, some, experts)
+  end
+  specs[#specs + 1] = shares(data, forward)
+  return draw.figures(data, options, specs)
+end
+
+return grouped

@@ -1,0 +1,101 @@
+-- The grouped GEMM benchmark: its problems, its schema, and the figures of merit that its records are held
+-- against, on made-up rows.
+local t = dofile("tests/lua/tap.lua")
+local lab = require "tilelab"
+local core = require "tilelab_core"
+local expression = require "tilelab.expression"
+local grouped = require "tilelab.grouped"
+local made_up = dofile("tests/lua/made_up.lua")
+local problem = require "tilelab.grouped_gemm.problem"
+local summary = require "tilelab.grouped_gemm.summary"
+
+local folder <close> = t.folder()
+local real = lab.recorded.folder
+lab.recorded.folder = folder / "records"
+print = function() end -- luacheck: ignore (what publish says is no TAP)
+
+-- Problems.
+
+local list = problem.grid { ops = { "fwd_w13", "dgrad_w13" }, experts = { 4, 33 },
+  distributions = grouped.distributions, rows = 1000, shrink = 16 }
+t.is(#list, 12, "every combination")
+local first, last = list[1], list[12]
+t.is(("%s %d %s %s %d %d"):format(first.op, first.experts, first.distribution, first.layout, first.n, first.k),
+  "fwd_w13 4 uniform nt 160 192", "widths are shrunk")
+t.is(("%s %s %d %d"):format(last.op, last.layout, last.n, last.k), "dgrad_w13 nn 192 160", "of data gradients too")
+t.is(first.padded_rows, 1024, "rows as padded")
+t.is(table.concat(list[6].sizes, " "), table.concat(last.sizes, " "), "all products see the same sizes")
+t.is(problem.size_row(first).sizes, "250 250 250 250", "as others read them")
+t.ok(not pcall(problem.grid, { ops = { "wgrad_w13" }, experts = { 4 }, distributions = { "uniform" }, rows = 8,
+  shrink = 1 }), "a weight gradient is another operation")
+
+-- Contenders of all problems share memory and agree with the reference.
+
+do
+  local pool = problem.pool(lab.device "cpu", list)
+  for _, variant in ipairs(problem.variants.cpu) do
+    local agree = 0
+    for _, p in ipairs(list) do agree = agree + (pool:contender(variant, p):check() and 1 or 0) end
+    t.is(agree, #list, variant .. " agrees everywhere")
+  end
+  local contender = pool:contender("cpu_padded", list[5])
+  t.is(contender.flops, 2 * 1000 * 160 * 192, "FLOPs of real rows")
+  t.is(contender.padded_flops, 2 * list[5].padded_rows * 160 * 192, "and of padded ones")
+  contender.parts.unpad = nil
+  local pass, text = contender:check()
+  t.ok(not pass and text:find "in group %d+, row %d+, column %d+", "rows that were not copied back are found")
+  local missing, reason = pool:contender("sm90_padded", list[1])
+  t.ok(missing == nil and type(reason) == "string", "a GPU's variant on the CPU: a reason")
+end
+
+-- Figures of merit. The made-up shares fall by 0.01 from product to product and by distribution.
+
+local data = made_up.record("grouped_gemm", folder / "out")
+local OPS = " op=fwd_w13,fwd_w2,dgrad_w2,dgrad_w13"
+local function value(text, want)
+  local ok, got = pcall(expression.value, text, data)
+  t.ok(ok and math.abs(got - want) < 1e-9, text)
+  if not ok or math.abs(got - want) >= 1e-9 then io.stdout:write("# ", tostring(got), "\n") end
+end
+value("count where variant=sm90_ragged,sm90_padded,cublaslt_dense,cublaslt_loop" .. OPS, 96)
+value("min share_of_dense where variant=sm90_ragged experts=32 distribution=multinomial" .. OPS, 0.97 - 0.02 - 0.03)
+value("min share_of_dense where variant=sm90_ragged experts=128 distribution=zipf" .. OPS, 0.86 - 0.03 - 0.03)
+value("min (share_of_dense * tflops_padded / tflops) where variant=sm90_padded experts=128 distribution=multinomial"
+  .. OPS, (0.66 - 0.02 - 0.03) * 1.25)
+local ratio = 1
+for o = 0, 3 do ratio = ratio * (0.95 - 0.01 * o) / (0.88 - 0.01 * o) end
+value("geomean share_of_dense of variant=sm90_ragged over variant=sm90_padded where experts=32 "
+  .. "distribution=multinomial" .. OPS, ratio ^ 0.25)
+value("min share_of_dense of variant=sm90_ragged over variant=torch_grouped_mm where experts=128 "
+  .. "distribution=multinomial" .. OPS, 0.84 / 0.61)
+value("max call_us where variant=sm90_ragged", 4.5)
+
+-- The summary.
+
+local text = summary.text(data)
+t.like(text, "\nfwd_w13 +32  multinomial +750 %(0%.950%) +695 %(0%.880%) ", "throughputs with their shares")
+t.like(text, "\nsm90_ragged over sm90_padded, 128 experts, zipf: 1%.%d+\n", "geometric means")
+t.like(text, "\nsm90_ragged over torch_grouped_mm, 32 experts, uniform: 1%.%d+\n", "over torch as well")
+t.is(select(2, text:gsub("\n[%w_]+ over ", "")), 12, "one for each number of experts and distribution")
+table.remove(data.rows, 2)
+t.ok(not summary.text(data):find("sm90_ragged over sm90_padded, 32 experts, uniform", 1, true),
+  "none where a product lacks one of the two")
+
+-- The schema.
+
+local path = lab.recorded.path("grouped_gemm", "cpu")
+local whole = t.read(path)
+local function refused(pattern, with, message, name)
+  t.write(folder / "grouped_gemm.tsv", (whole:gsub(pattern, with, 1)))
+  local ok, err = pcall(lab.recorded.read, folder / "grouped_gemm.tsv")
+  t.ok(not ok and core.error_kind(err) == "refused" and tostring(err):find(message) ~= nil, name)
+end
+refused("\tsm90_ragged\t", "\tsm90_fast\t", "column 'variant' holds 'sm90_fast'", "a variant that is none")
+refused("\nfwd_w13\t", "\nfwd_w3\t", "column 'op' holds 'fwd_w3', and should hold one of", "a product that is none")
+refused("\tuniform\t", "\tflat\t", "column 'distribution' holds 'flat'", "a distribution that is none")
+refused("\tpower_w\n", "\twatts\n", "the columns are", "another column")
+for _, row in ipairs(data.rows) do row.op = "wgrad_w13" end
+t.error(function() lab.draw.record(data, { folder = folder / "figures" }) end, "no rows of fwd or dgrad",
+  "figures of nothing")
+lab.recorded.folder = real
+t.done()
