@@ -38,8 +38,8 @@ static __global__ void __launch_bounds__(TL_PLAIN_THREADS)
         return;
     int64_t at = (group * p.m + row) * p.n + column;
     double before = p.accumulate ? tl_element_load(p.d, p.d_dtype, at) : 0;
-    /* No rows leave d as it is, even a -0, which a sum of 0 would turn into +0. */
-    if (!p.accumulate || begin < end)
+    /* As on the CPU, a sum of 0 leaves d as it is, even a -0. */
+    if (!p.accumulate || sums.product != 0)
         tl_element_store(p.d, p.d_dtype, at, before + sums.product);
     if (p.magnitude)
         p.magnitude[at] = fabs(before) + sums.magnitude;

@@ -8,7 +8,7 @@
 --   grouped.operands{sizes =, n =, k =, ...} -> arguments of m_grouped_gemm, their last offset
 --   grouped.fill(tensor, seed) -> tensor, of normal values
 --   grouped.checker{a =, b =, group_offsets =, ...} -> checker
---   checker:check(d) -> pass, text, groups          checker:close()
+--   checker:check(d[, bound]) -> pass, text, groups          checker:close()
 --   grouped.shapes, grouped.distributions
 
 local lab = require "tilelab"
@@ -263,9 +263,10 @@ end
 
 -- Whether d agrees; a sentence with the worst place; and for each group {worst, violations, row,
 -- column}: the largest error over its bound and where it is, in the flattened output, from 1 (absent
--- in an empty group). d must be complete: launches on other streams than the default one are waited
--- for by the caller.
-function Checker:check(d)
+-- in an empty group). `bound` {relative =, scaled =} takes the place of the checker's. d must be
+-- complete: launches on other streams than the default one are waited for by the caller.
+function Checker:check(d, bound)
+  bound = bound or {}
   local value, reference = flat(d), flat(self.reference)
   local count = self.groups.shape[1] - 1
   local function out(dtype)
@@ -274,8 +275,9 @@ function Checker:check(d)
   local found = { worst = out "fp64", violations = out "fp64", worst_row = out "i32", worst_column = out "i32" }
   lab.check(lab.plan { op = "agreement", variant = self.on_cpu and "cpu_plain" or "smxx_plain",
     value = value, reference = reference, magnitude = flat(self.magnitude), group_offsets = self.groups,
-    relative = self.relative or RELATIVE[d.dtype], scaled = self.scaled, worst = found.worst,
-    worst_row = found.worst_row, worst_column = found.worst_column, violations = found.violations }):launch()
+    relative = bound.relative or self.relative or RELATIVE[d.dtype], scaled = bound.scaled or self.scaled,
+    worst = found.worst, worst_row = found.worst_row, worst_column = found.worst_column,
+    violations = found.violations }):launch()
   for name, tensor in pairs(found) do found[name] = totable(tensor) end
   local groups = {}
   for g = 1, count do
