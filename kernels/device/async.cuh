@@ -41,6 +41,27 @@ static __device__ __forceinline__ void tl_mbarrier_expect(uint64_t *barrier, uin
         : "memory");
 }
 
+/* True in one lane of a converged warp. What such a lane issues to TMA takes uniform registers when
+ * the compiler sees that the warp agrees on the operands; otherwise every instruction comes with a
+ * loop over the lanes. */
+static __device__ __forceinline__ bool tl_elect()
+{
+    uint32_t elected;
+    asm volatile("{\n"
+                 ".reg .pred elected;\n"
+                 "elect.sync _|elected, 0xffffffff;\n"
+                 "selp.u32 %0, 1, 0, elected;\n"
+                 "}\n"
+                 : "=r"(elected));
+    return elected != 0;
+}
+
+/* The value of lane 0, which the compiler then knows to be the same in all lanes. */
+static __device__ __forceinline__ int tl_uniform(int value)
+{
+    return __shfl_sync(0xffffffffu, value, 0);
+}
+
 /* Waits until the phase of that parity is complete. */
 static __device__ __forceinline__ void tl_mbarrier_wait(uint64_t *barrier, uint32_t parity)
 {
@@ -122,11 +143,22 @@ template <int REGISTERS> static __device__ __forceinline__ void tl_registers_shr
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS));
 }
 
-/* Four 8x8 tiles of 16-bit elements from registers to shared memory, one row address a lane. */
+/* Four 8x8 tiles of 16-bit elements from registers to shared memory, one row address a lane;
+ * transposed, the addresses are those of the tiles' columns. */
 static __device__ __forceinline__ void tl_stmatrix_x4(void *shared, uint32_t r0, uint32_t r1,
                                                       uint32_t r2, uint32_t r3)
 {
     asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
+                     tl_shared_address(shared)),
+                 "r"(r0), "r"(r1), "r"(r2), "r"(r3)
+                 : "memory");
+}
+
+static __device__ __forceinline__ void tl_stmatrix_x4_transposed(void *shared, uint32_t r0,
+                                                                 uint32_t r1, uint32_t r2,
+                                                                 uint32_t r3)
+{
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
                      tl_shared_address(shared)),
                  "r"(r0), "r"(r1), "r"(r2), "r"(r3)
                  : "memory");

@@ -43,8 +43,29 @@ static __device__ __forceinline__ void tl_mbarrier_arrive_cluster(uint32_t addre
     asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(address) : "memory");
 }
 
+/* Writes a word of a block of the cluster, and counts four bytes at a barrier of that block; both
+ * addresses in the cluster's window. */
+static __device__ __forceinline__ void tl_cluster_send(uint32_t word, int value, uint32_t barrier)
+{
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%0], %1, [%2];" ::"r"(
+                     word),
+                 "r"(value), "r"(barrier)
+                 : "memory");
+}
+
 /* Box load into every block whose bit of `blocks` is set, at this offset of its shared memory; the
  * bytes count at the barrier of this offset in each. */
+static __device__ __forceinline__ void tl_tma_multicast_2d(void *shared, const CUtensorMap *map,
+                                                           uint64_t *barrier, int x, int y,
+                                                           uint16_t blocks)
+{
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+                 ".multicast::cluster [%0], [%1, {%3, %4}], [%2], %5;" ::"r"(
+                     tl_shared_address(shared)),
+                 "l"(map), "r"(tl_shared_address(barrier)), "r"(x), "r"(y), "h"(blocks)
+                 : "memory");
+}
+
 static __device__ __forceinline__ void tl_tma_multicast_3d(void *shared, const CUtensorMap *map,
                                                            uint64_t *barrier, int x, int y, int z,
                                                            uint16_t blocks)

@@ -12,9 +12,11 @@
 
 #include "kernels/device/async.cuh"
 #include "kernels/device/cluster.cuh"
+#include "kernels/device/group_offsets.cuh"
 #include "kernels/device/launch.h"
 #include "kernels/device/tensor_map.h"
 #include "kernels/device/wgmma.cuh"
+#include "kernels/host/magnitude.h"
 #include "kernels/m_grouped_gemm/op.h"
 
 enum {
@@ -297,7 +299,7 @@ static __global__ void __launch_bounds__(THREADS, 1)
     padded_kernel(const __grid_constant__ CUtensorMap map_a,
                   const __grid_constant__ CUtensorMap map_b,
                   const __grid_constant__ CUtensorMap map_d, const int *row_experts,
-                  const int *offsets, sizes size)
+                  const int *offsets, sizes size, tl_fault_port fault)
 {
     extern __shared__ char raw[];
     __shared__ uint64_t full[STAGES], empty[STAGES];
@@ -305,7 +307,7 @@ static __global__ void __launch_bounds__(THREADS, 1)
     char *base = (char *)(((uintptr_t)raw + 1023) & ~(uintptr_t)1023);
     shared_layout shared = {
         base, base + STAGES * A_BYTES, base + STAGES * (A_BYTES + B_BYTES), full, empty, tiles};
-    int warpgroup = threadIdx.x / 128;
+    int warpgroup = tl_uniform((int)threadIdx.x / 128);
     if (threadIdx.x == 0) {
         tl_prefetch_map(&map_a);
         tl_prefetch_map(&map_b);
@@ -316,9 +318,10 @@ static __global__ void __launch_bounds__(THREADS, 1)
         }
         tl_mbarrier_init_fence();
     }
-    if (CLUSTER == 1)
-        __syncthreads();
-    else
+    /* Also the barrier that shows all threads the mbarriers; blocks of a cluster answer alike. */
+    if (tl_group_offsets_refused(offsets, size.num_groups, size.m, fault, true))
+        return;
+    if (CLUSTER > 1)
         tl_cluster_sync();
     if (warpgroup == 2) {
         tl_registers_shrink<PRODUCER_REGISTERS>();
@@ -337,6 +340,7 @@ static __global__ void __launch_bounds__(THREADS, 1)
 static enum tl_status legal(const struct tl_problem *problem)
 {
     const int64_t *dim = problem->dim;
+    TL_TRY(tl_magnitude_refuse(problem, "sm90_padded"));
     for (int i = 0; i < 3; i++)
         if (problem->dtype[i] != TL_BF16)
             return TL_FAIL(TL_ERR_ILLEGAL, "m_grouped_gemm/sm90_padded: '%s' is %s; it takes bf16",
@@ -405,7 +409,8 @@ static enum tl_status launch_kernel(const struct tl_plan *plan, const struct tl_
         plan, "padded_kernel",
         cudaLaunchKernelEx(&config, padded_kernel<B_MN, CLUSTER>, map_a, map_b, map_d,
                            (const int *)args->tensor[TL_M_GROUPED_ROW_EXPERTS].data,
-                           (const int *)args->tensor[TL_M_GROUPED_OFFSETS].data, size));
+                           (const int *)args->tensor[TL_M_GROUPED_OFFSETS].data, size,
+                           tl_cuda_fault(plan)));
 }
 
 static enum tl_status launch(const struct tl_plan *plan, const struct tl_args *args,

@@ -1,38 +1,43 @@
 /* m_grouped_gemm/sm90_ragged: grouped GEMM over groups of any size, without padding.
  *
- * d[rows of e] = a[rows of e] b[e], bf16 with fp32 sums. Persistent: one block an SM, a producer
- * thread that takes tiles from a shared counter and loads them with TMA, and two consumer
- * warpgroups of 64 rows each; 128 x 256 x 64 tiles, four stages. Only the store is ragged: a tile
- * may load rows of the next group, and the tensor map drops them on the way out, since its bound
- * lies at the end of the group (Triton's ragged_tma; RapidGEMM). A tail of 64 rows or fewer costs
- * half a tile: the second warpgroup and its half of the load are skipped.
+ * d[rows of e] = a[rows of e] b[e], bf16 with fp32 sums. The weights lie on wgmma's M side, 128 of
+ * them a tile, and the tokens on its N side, where tiles come in steps of eight: a group is cut into
+ * equal tiles of at most 160 tokens, and no more than seven rows of it are computed in vain. Two
+ * warpgroups take turns with whole tiles, so that one multiplies while the other stores; blocks work
+ * in pairs on two tiles of weights and share the tokens. Only the store is ragged: a tile may load
+ * rows of the next group, and the tensor map drops them on the way out, since its bound lies at the
+ * end of the tile (Triton's ragged_tma; RapidGEMM).
  */
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 
 #include "kernels/device/async.cuh"
+#include "kernels/device/cluster.cuh"
 #include "kernels/device/group_offsets.cuh"
 #include "kernels/device/launch.h"
 #include "kernels/device/tensor_map.h"
 #include "kernels/device/wgmma.cuh"
+#include "kernels/device/wgmma_shapes.cuh"
 #include "kernels/host/magnitude.h"
 #include "kernels/m_grouped_gemm/op.h"
 
 enum {
-    BLOCK_M = 128,
-    BLOCK_N = 256,
+    UNIT = 8,        /* tokens: the step of wgmma's N side */
+    MOST_UNITS = 20, /* of a tile; what the accumulators of a warpgroup hold */
+    BLOCK_N = 128,   /* weights of a tile, twice wgmma's 64 */
     BLOCK_K = 64,
-    STAGES = 4,
+    STAGES = 6,
+    CLUSTER = 2,
     THREADS = 384,
-    BAND = 8, /* token tiles that share their weight tiles in L2 */
-    A_BYTES = BLOCK_M * BLOCK_K * 2,
-    B_BYTES = BLOCK_N * BLOCK_K * 2,
-    STORE_BYTES = 64 * 64 * 2, /* a store box: 64 rows by 64 columns */
-    STORE_BUFFERS = 2,         /* of each consumer warpgroup */
-    PRODUCER_REGISTERS = 56,
-    CONSUMER_REGISTERS = 224,
+    WEIGHT_BYTES = BLOCK_N * BLOCK_K * 2,
+    UNIT_BYTES = UNIT * BLOCK_K * 2,
+    STAGE_BYTES = WEIGHT_BYTES + MOST_UNITS * UNIT_BYTES,
+    STORE_TOKENS = 32, /* a store box: 32 tokens by 64 weights */
+    STORE_BYTES = STORE_TOKENS * 64 * 2,
+    PRODUCER_REGISTERS = 40,
+    CONSUMER_REGISTERS = 232,
     LAUNCH_REGISTERS = 65536 / THREADS / 8 * 8, /* what __launch_bounds__ leaves a thread */
-    SHARED_BYTES = 1024 + STAGES * (A_BYTES + B_BYTES) + 2 * STORE_BUFFERS * STORE_BYTES
+    SHARED_BYTES = 1024 + STAGES * STAGE_BYTES + 2 * STORE_BYTES
 };
 /* setmaxnreg.inc waits for registers that the block was launched with; beyond them it waits for
  * ever. */
@@ -40,61 +45,63 @@ static_assert(PRODUCER_REGISTERS * 128 + CONSUMER_REGISTERS * 256 <= LAUNCH_REGI
               "roles take more registers than the block has");
 static_assert(SHARED_BYTES + 1024 <= 227 * 1024, "tiles and staging exceed shared memory");
 
-/* One tile of the output. */
+/* One tile of the output, of both blocks of a cluster. */
 struct tile {
-    int group;          /* NO_TILE: there is none left */
-    int row, rows_left; /* its first row in the group, and how many from there to the group's end */
-    int column;
-    int group_end; /* in the tensor */
-    int group_rows;
+    int group; /* NO_TILE: there is none left */
+    int group_begin, group_rows;
+    int row, units; /* its first token in the group, and its height; the last unit may be partial */
+    int column;     /* of the first block */
 };
 static const int NO_TILE = -1;
 
-/* Finds tiles by their number: groups in order, in each bands of BAND token tiles, in each band
+/* Finds tiles by their number: groups in order, in each bands of `band` token tiles, in each band
  * column by column. Numbers may only grow. */
 struct tile_walk {
     const int *offsets;
-    int num_groups, column_tiles, group, begin, end, tiles, passed;
+    int num_groups, columns, band, group, begin, end, units, splits, passed;
 
-    __device__ tile_walk(const int *offsets_, int num_groups_, int n)
-        : offsets(offsets_), num_groups(num_groups_), column_tiles((n + BLOCK_N - 1) / BLOCK_N),
-          group(-1), begin(0), end(offsets_[0]), tiles(0), passed(0)
+    __device__ tile_walk(const int *offsets_, int num_groups_, int n, int band_)
+        : offsets(offsets_), num_groups(num_groups_),
+          columns((n + CLUSTER * BLOCK_N - 1) / (CLUSTER * BLOCK_N)), band(band_), group(-1),
+          begin(0), end(offsets_[0]), units(0), splits(0), passed(0)
     {
     }
 
     __device__ bool find(int number, tile &out)
     {
-        while (number - passed >= tiles) {
-            passed += tiles;
+        while (number - passed >= splits * columns) {
+            passed += splits * columns;
             if (++group >= num_groups)
                 return false;
             begin = end;
             end = __ldg(offsets + group + 1);
-            tiles = (end - begin + BLOCK_M - 1) / BLOCK_M * column_tiles;
+            units = (end - begin + UNIT - 1) / UNIT;
+            splits = (units + MOST_UNITS - 1) / MOST_UNITS;
         }
-        int row_tiles = tiles / column_tiles, index = number - passed;
-        int band = index / (BAND * column_tiles), in_band = index - band * BAND * column_tiles;
-        int height = min(BAND, row_tiles - band * BAND);
-        int row_tile = band * BAND + in_band % height;
+        int index = number - passed;
+        int band_start = index / (band * columns) * band, in_band = index - band_start * columns;
+        int height = min(band, splits - band_start), split = band_start + in_band % height;
+        int least = units / splits, larger = units % splits; /* so many tiles have a unit more */
         out.group = group;
-        out.row = row_tile * BLOCK_M;
-        out.column = in_band / height * BLOCK_N;
+        out.group_begin = begin;
         out.group_rows = end - begin;
-        out.rows_left = out.group_rows - out.row;
-        out.group_end = end;
+        out.row = (split * least + min(split, larger)) * UNIT;
+        out.units = least + (split < larger);
+        out.column = in_band / height * CLUSTER * BLOCK_N;
         return true;
     }
 };
 
 /* Tiles on their way from the producer to the consumers: a tile takes a stage or more, so that at
- * most STAGES of them are ahead of the slower consumer. */
-enum { TILE_SLOTS = 8 };
-static_assert((int)TILE_SLOTS > (int)STAGES, "a tile could be overwritten before it is read");
+ * most STAGES of them are ahead of the slower consumer, and two that say that there is no more. */
+enum { TILE_SLOTS = 16 };
+static_assert((int)TILE_SLOTS >= (int)STAGES + 3, "a tile could be overwritten before it is read");
 
 struct shared_layout {
-    char *a, *b, *store;
-    uint64_t *full, *empty;
+    char *stages, *store; /* a stage: 128 weights, then the tokens, 64 of k each */
+    uint64_t *full, *empty, *tile_full, *number_full;
     tile *tiles;
+    int *numbers; /* of tiles, sent by the first block of the cluster to the second */
 };
 
 /* Which stage of the ring, and the parity of its phase. */
@@ -102,195 +109,250 @@ struct ring {
     int stage = 0;
     uint32_t parity = 0;
 
-    __device__ void advance()
+    __device__ void advance(int count)
     {
-        if (++stage == STAGES) {
-            stage = 0;
-            parity ^= 1;
-        }
+        int next = stage + count;
+        parity ^= (next / STAGES) & 1;
+        stage = next % STAGES;
     }
 };
 
-/* Takes tiles from the counter that all blocks share, so that blocks end together whatever the
- * groups' sizes are, and loads them. The next number is asked for while the present tile loads. */
-template <bool B_MN>
-static __device__ void produce(const shared_layout &shared, tile_walk walk,
-                               const CUtensorMap *map_a, const CUtensorMap *map_b, int *counter,
-                               int k_blocks)
+/* Loads of many small boxes are slow, those of both blocks above all: there is a map for each
+ * number of units that a block may load for both. */
+struct maps {
+    CUtensorMap weights, d, tokens[MOST_UNITS / CLUSTER];
+};
+
+/* One k-block of a tile: the weights of this block, and its half of the tokens for both. */
+template <bool W_MN>
+static __device__ __forceinline__ void load_stage(char *stage, uint64_t *full, const maps &map,
+                                                  int k, int column, int group, int row, int first,
+                                                  int units, int all_units)
 {
-    ring at;
+    tl_mbarrier_expect(full, WEIGHT_BYTES + all_units * UNIT_BYTES);
+    if (W_MN) {
+        tl_tma_load_3d(stage, &map.weights, full, column, k, group);
+        tl_tma_load_3d(stage + WEIGHT_BYTES / 2, &map.weights, full, column + 64, k, group);
+    } else {
+        tl_tma_load_3d(stage, &map.weights, full, k, column, group);
+    }
+    if (units > 0)
+        tl_tma_multicast_2d(stage + WEIGHT_BYTES + first * UNIT_BYTES, &map.tokens[units - 1], full,
+                            k, row + first * UNIT, (1 << CLUSTER) - 1);
+}
+
+/* A warp. Takes tiles from the counter that all clusters share, so that they end together whatever
+ * the groups' sizes are, and loads them. The first block of a cluster asks for the next number while
+ * the present tile loads, and tells the second. */
+template <bool W_MN>
+static __device__ void produce(const shared_layout &shared, tile_walk walk, const maps &map,
+                               int *counter, int k_blocks)
+{
+    int rank = tl_uniform(tl_cluster_rank()), number = (int)blockIdx.x / CLUSTER, i = 0;
+    bool first_lane = threadIdx.x % 32 == 0, elected = tl_elect();
+    int send_at = min(2, k_blocks - 1);
     tile t;
-    int number = (int)blockIdx.x, slot = 0;
-    while (walk.find(number, t)) {
-        number = (int)gridDim.x + atomicAdd(counter, 1);
-        bool half = t.rows_left <= 64;
-        int row = t.group_end - t.group_rows + t.row;
+    ring at;
+    for (; walk.find(number, t); i++) {
+        int slot = i % TILE_SLOTS, next = 0;
+        if (first_lane) {
+            shared.tiles[slot] = t;
+            tl_mbarrier_arrive(shared.tile_full + slot);
+            if (rank == 0)
+                next = (int)gridDim.x / CLUSTER + atomicAdd(counter, 1);
+        }
+        int group = tl_uniform(t.group), column = tl_uniform(t.column) + rank * BLOCK_N;
+        int row = tl_uniform(t.group_begin + t.row), units = tl_uniform(t.units);
+        int half = (units + 1) / 2;
         for (int k = 0; k < k_blocks; k++) {
-            char *a = shared.a + at.stage * A_BYTES, *b = shared.b + at.stage * B_BYTES;
-            uint64_t *full = shared.full + at.stage;
             tl_mbarrier_wait(shared.empty + at.stage, at.parity ^ 1);
-            if (k == 0)
-                shared.tiles[slot] = t;
-            tl_mbarrier_expect(full, (half ? A_BYTES / 2 : A_BYTES) + B_BYTES);
-            tl_tma_load_2d(a, map_a, full, k * BLOCK_K, row);
-            if (!half)
-                tl_tma_load_2d(a + A_BYTES / 2, map_a, full, k * BLOCK_K, row + 64);
-            if (B_MN) {
-#pragma unroll
-                for (int panel = 0; panel < BLOCK_N / 64; panel++)
-                    tl_tma_load_3d(b + panel * 64 * 128, map_b, full, t.column + panel * 64,
-                                   k * BLOCK_K, t.group);
-            } else {
-                tl_tma_load_3d(b, map_b, full, k * BLOCK_K, t.column, t.group);
-            }
-            at.advance();
+            if (elected)
+                load_stage<W_MN>(shared.stages + at.stage * STAGE_BYTES, shared.full + at.stage,
+                                 map, k * BLOCK_K, column, group, row, rank ? half : 0,
+                                 rank ? units - half : half, units);
+            if (k == send_at && rank == 0 && first_lane)
+                tl_cluster_send(tl_cluster_address(shared.numbers + slot, 1), next,
+                                tl_cluster_address(shared.number_full + slot, 1));
+            at.advance(1);
         }
-        slot = (slot + 1) % TILE_SLOTS;
+        if (rank == 1) {
+            if (first_lane)
+                tl_mbarrier_expect(shared.number_full + slot, sizeof(int));
+            tl_mbarrier_wait(shared.number_full + slot, i / TILE_SLOTS & 1);
+            next = *(volatile int *)(shared.numbers + slot);
+        }
+        number = tl_uniform(next);
     }
-    tl_mbarrier_wait(shared.empty + at.stage, at.parity ^ 1);
-    shared.tiles[slot].group = NO_TILE;
-    tl_mbarrier_arrive(shared.full + at.stage);
-}
-
-/* 64 rows by 256 columns of sums to bf16, through two swizzled boxes of 64 columns, and out. Stores
- * run on while the next tile is multiplied. */
-static __device__ void store_tile(const float (&acc)[128], char *store, const CUtensorMap *map_d,
-                                  const tile &t, int row, int warpgroup, int n)
-{
-    int thread = threadIdx.x % 128, warp = thread / 32, lane = thread % 32;
-    int matrix_row = lane % 16, chunk_side = lane / 16;
-#pragma unroll
-    for (int box = 0; box < BLOCK_N / 64; box++) {
-        char *buffer = store + (box % STORE_BUFFERS) * STORE_BYTES;
-        if (thread == 0)
-            tl_tma_store_wait_read<STORE_BUFFERS - 1>();
-        tl_named_barrier(1 + warpgroup, 128);
-#pragma unroll
-        for (int pair = 0; pair < 4; pair++) { /* 16 columns at a time */
-            uint32_t packed[4];
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                int at = box * 32 + pair * 8 + i * 2;
-                __nv_bfloat162 two = __floats2bfloat162_rn(acc[at], acc[at + 1]);
-                packed[i] = *(uint32_t *)&two;
-            }
-            /* Tiles in stmatrix order: rows 0-7 and 8-15 of the left 8 columns, then the right. */
-            int r = warp * 16 + matrix_row, chunk = pair * 2 + chunk_side;
-            tl_stmatrix_x4(buffer + r * 128 + ((chunk ^ (r % 8)) * 16), packed[0], packed[1],
-                           packed[2], packed[3]);
-        }
-        tl_fence_async_shared();
-        tl_named_barrier(1 + warpgroup, 128);
-        if (thread == 0 && t.column + box * 64 < n) {
-            tl_tma_store_4d(map_d, buffer, t.column + box * 64, TL_RAGGED_ROWS - t.group_rows + row,
-                            t.group_end, TL_RAGGED_ROWS);
-        }
-        if (thread == 0)
-            tl_tma_store_commit();
+    for (int last = i + 2; first_lane && i < last; i++) { /* one for each consumer */
+        shared.tiles[i % TILE_SLOTS].group = NO_TILE;
+        tl_mbarrier_arrive(shared.tile_full + i % TILE_SLOTS);
     }
 }
 
-/* Lets the stages of a tile pass that this warpgroup has no rows in. */
-static __device__ void skip_tile(const shared_layout &shared, ring &at, int k_blocks, bool leader)
+/* A stage is free for both blocks when a warpgroup of each has read it. */
+static __device__ __forceinline__ void release(const shared_layout &shared, uint32_t peer_empty,
+                                               int stage)
 {
-    for (int k = 0; k < k_blocks; k++, at.advance()) {
-        tl_mbarrier_wait(shared.full + at.stage, at.parity);
-        if (leader)
-            tl_mbarrier_arrive(shared.empty + at.stage);
-    }
+    tl_mbarrier_arrive(shared.empty + stage);
+    tl_mbarrier_arrive_cluster(peer_empty + stage * (uint32_t)sizeof(uint64_t));
 }
 
-/* acc = a b over all of k, one wgmma group in flight while the next stage is waited for. */
-template <bool B_MN>
-static __device__ __forceinline__ void multiply_tile(float (&acc)[128], const shared_layout &shared,
-                                                     ring &at, int k_blocks, int warpgroup,
-                                                     bool leader)
+/* upper, lower = 64 weights each by N tokens, over all of k; one stage is multiplied while the next
+ * is waited for. */
+template <int N, bool W_MN, int C>
+static __device__ __forceinline__ void multiply_tile(float (&upper)[C], float (&lower)[C],
+                                                     const shared_layout &shared, ring at,
+                                                     int k_blocks, bool leader, uint32_t peer_empty)
 {
+    const int step = W_MN ? 16 * 128 >> 4 : 32 >> 4; /* 16 of k further, in a descriptor's units */
     int previous = 0;
     for (int k = 0; k < k_blocks; k++) {
         tl_mbarrier_wait(shared.full + at.stage, at.parity);
-        uint64_t a = tl_wgmma_desc_128b(shared.a + at.stage * A_BYTES + warpgroup * (A_BYTES / 2));
-        const char *b_shared = shared.b + at.stage * B_BYTES;
-        uint64_t b =
-            B_MN ? tl_wgmma_desc_128b_mn(b_shared, 64 * 128) : tl_wgmma_desc_128b(b_shared);
+        const char *weights = shared.stages + at.stage * STAGE_BYTES;
+        uint64_t w0 = W_MN ? tl_wgmma_desc_128b_mn(weights, WEIGHT_BYTES / 2)
+                           : tl_wgmma_desc_128b(weights);
+        uint64_t w1 = w0 + (WEIGHT_BYTES / 2 >> 4);
+        uint64_t tokens = tl_wgmma_desc_128b(weights + WEIGHT_BYTES);
         tl_wgmma_fence();
 #pragma unroll
-        for (int i = 0; i < BLOCK_K / 16; i++)
-            tl_wgmma_m64n256k16_bf16<B_MN>(acc, a + 2 * i, b + (B_MN ? 128 : 2) * i,
-                                           k > 0 || i > 0);
+        for (int i = 0; i < BLOCK_K / 16; i++) {
+            tl_wgmma_bf16<N, W_MN>(upper, w0 + step * i, tokens + 2 * i, k > 0 || i > 0);
+            tl_wgmma_bf16<N, W_MN>(lower, w1 + step * i, tokens + 2 * i, k > 0 || i > 0);
+        }
         tl_wgmma_commit();
         tl_wgmma_wait<1>(); /* the stage before is read */
         if (leader && k > 0)
-            tl_mbarrier_arrive(shared.empty + previous);
+            release(shared, peer_empty, previous);
         previous = at.stage;
-        at.advance();
+        at.advance(1);
     }
     tl_wgmma_wait<0>();
     if (leader)
-        tl_mbarrier_arrive(shared.empty + previous);
+        release(shared, peer_empty, previous);
 }
 
-template <bool B_MN>
+/* 64 weights by the tokens of a tile to bf16, transposed through swizzled boxes, and out. The other
+ * warpgroup multiplies meanwhile, so nobody waits for the one buffer. */
+static __device__ __forceinline__ void store_half(const float (&acc)[MOST_UNITS * 4], char *store,
+                                                  const CUtensorMap *map_d, const tile &t,
+                                                  int column, int n, int barrier)
+{
+    int thread = threadIdx.x % 128, warp = thread / 32, lane = thread % 32;
+    int tokens = t.units * UNIT, bound = min(t.group_rows, t.row + tokens);
+#pragma unroll
+    for (int first = 0; first < MOST_UNITS * UNIT; first += STORE_TOKENS) {
+        if (first >= tokens)
+            break;
+        if (thread == 0)
+            tl_tma_store_wait_read<0>();
+        tl_named_barrier(barrier, 128);
+#pragma unroll
+        for (int j = 0; j < STORE_TOKENS; j += 16) {
+            uint32_t packed[4];
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                int at = (first + j) / 2 + i * 2;
+                __nv_bfloat162 two = __floats2bfloat162_rn(acc[at], acc[at + 1]);
+                packed[i] = *(uint32_t *)&two;
+            }
+            /* Tiles in stmatrix order: weights 0-7 and 8-15 of the warp's by eight tokens, then by
+             * the next eight. */
+            int token = j + lane / 16 * 8 + lane % 8, chunk = warp * 2 + lane / 8 % 2;
+            tl_stmatrix_x4_transposed(store + token * 128 + ((chunk ^ (token % 8)) * 16), packed[0],
+                                      packed[1], packed[2], packed[3]);
+        }
+        tl_fence_async_shared();
+        tl_named_barrier(barrier, 128);
+        if (thread == 0) {
+            if (column < n)
+                tl_tma_store_4d(map_d, store, column, TL_RAGGED_ROWS - bound + t.row + first,
+                                t.group_begin + bound, TL_RAGGED_ROWS);
+            tl_tma_store_commit();
+        }
+    }
+}
+
+/* A warpgroup: every other tile, so that one warpgroup stores while the other multiplies. */
+template <bool W_MN>
 static __device__ void consume(const shared_layout &shared, const CUtensorMap *map_d, int k_blocks,
                                int n, int warpgroup)
 {
     bool leader = threadIdx.x % 128 == 0;
-    char *store = shared.store + warpgroup * STORE_BUFFERS * STORE_BYTES;
-    float acc[128];
+    int rank = tl_cluster_rank();
+    uint32_t peer_empty = tl_cluster_address(shared.empty, rank ^ 1);
+    char *store = shared.store + warpgroup * STORE_BYTES;
+    float upper[MOST_UNITS * 4], lower[MOST_UNITS * 4];
     ring at;
-    for (int slot = 0;; slot = (slot + 1) % TILE_SLOTS) {
-        tl_mbarrier_wait(shared.full + at.stage, at.parity); /* the tile's first stage brings it */
-        tile t = shared.tiles[slot];
+    at.advance(warpgroup * k_blocks);
+    for (int i = warpgroup;; i += 2, at.advance(2 * k_blocks)) {
+        tl_mbarrier_wait(shared.tile_full + i % TILE_SLOTS, i / TILE_SLOTS & 1);
+        tile t = shared.tiles[i % TILE_SLOTS];
         if (t.group == NO_TILE)
             break;
-        if (t.rows_left <= warpgroup * 64) {
-            skip_tile(shared, at, k_blocks, leader);
-            continue;
+        switch (tl_uniform(t.units)) { /* outside of the loop over k, where wgmma stays in flight */
+#define UNITS(u)                                                                           \
+    case u:                                                                                \
+        multiply_tile<u * UNIT, W_MN>(upper, lower, shared, at, k_blocks, leader, peer_empty); \
+        break;
+            UNITS(1) UNITS(2) UNITS(3) UNITS(4) UNITS(5) UNITS(6) UNITS(7) UNITS(8) UNITS(9)
+            UNITS(10) UNITS(11) UNITS(12) UNITS(13) UNITS(14) UNITS(15) UNITS(16) UNITS(17)
+            UNITS(18) UNITS(19) UNITS(20)
+#undef UNITS
         }
-        multiply_tile<B_MN>(acc, shared, at, k_blocks, warpgroup, leader);
-        store_tile(acc, store, map_d, t, t.row + warpgroup * 64, warpgroup, n);
+        int column = t.column + rank * BLOCK_N;
+        store_half(upper, store, map_d, t, column, n, 1 + warpgroup);
+        store_half(lower, store, map_d, t, column + 64, n, 1 + warpgroup);
     }
     if (leader)
         tl_tma_store_wait_all();
 }
 
-template <bool B_MN>
-static __global__ void __launch_bounds__(THREADS, 1)
-    ragged_kernel(const __grid_constant__ CUtensorMap map_a,
-                  const __grid_constant__ CUtensorMap map_b,
-                  const __grid_constant__ CUtensorMap map_d, const int *offsets, int *counter,
-                  int num_groups, int m, int n, int k, tl_fault_port fault)
+struct sizes {
+    int num_groups, m, n, k, band;
+};
+
+template <bool W_MN>
+static __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
+    ragged_kernel(const __grid_constant__ maps map, const int *offsets, int *counter, sizes size,
+                  tl_fault_port fault)
 {
     extern __shared__ char raw[];
-    __shared__ uint64_t full[STAGES], empty[STAGES];
+    __shared__ uint64_t full[STAGES], empty[STAGES], tile_full[TILE_SLOTS], number_full[TILE_SLOTS];
     __shared__ tile tiles[TILE_SLOTS];
+    __shared__ int numbers[TILE_SLOTS];
     char *base = (char *)(((uintptr_t)raw + 1023) & ~(uintptr_t)1023);
-    shared_layout shared = {
-        base, base + STAGES * A_BYTES, base + STAGES * (A_BYTES + B_BYTES), full, empty, tiles};
-    int warpgroup = threadIdx.x / 128, k_blocks = (k + BLOCK_K - 1) / BLOCK_K;
+    shared_layout shared = {base,      base + STAGES * STAGE_BYTES, full, empty, tile_full, number_full,
+                            tiles, numbers};
+    int warp = tl_uniform((int)threadIdx.x / 32), k_blocks = (size.k + BLOCK_K - 1) / BLOCK_K;
     if (threadIdx.x == 0) {
-        tl_prefetch_map(&map_a);
-        tl_prefetch_map(&map_b);
-        tl_prefetch_map(&map_d);
+        tl_prefetch_map(&map.weights);
+        tl_prefetch_map(&map.d);
         for (int i = 0; i < STAGES; i++) {
             tl_mbarrier_init(full + i, 1);
-            tl_mbarrier_init(empty + i, 2);
+            tl_mbarrier_init(empty + i, CLUSTER);
+        }
+        for (int i = 0; i < TILE_SLOTS; i++) {
+            tl_mbarrier_init(tile_full + i, 1);
+            tl_mbarrier_init(number_full + i, 1);
         }
         tl_mbarrier_init_fence();
     }
     /* Before the roles part: the producer's walk over bad offsets might take hours, and later the
-     * others would be waiting for each other. Also the barrier that shows them the mbarriers. */
-    if (tl_group_offsets_refused(offsets, num_groups, m, fault))
+     * others would be waiting for each other. Both blocks of a cluster come to the same answer. */
+    if (tl_group_offsets_refused(offsets, size.num_groups, size.m, fault))
         return;
-    if (warpgroup == 2) {
+    tl_cluster_sync();
+    if (warp >= 8) {
         tl_registers_shrink<PRODUCER_REGISTERS>();
-        if (threadIdx.x == 2 * 128)
-            produce<B_MN>(shared, tile_walk(offsets, num_groups, n), &map_a, &map_b, counter,
-                          k_blocks);
+        if (warp == 8)
+            produce<W_MN>(shared, tile_walk(offsets, size.num_groups, size.n, size.band), map,
+                          counter, k_blocks);
     } else {
         tl_registers_grow<CONSUMER_REGISTERS>();
-        consume<B_MN>(shared, &map_d, k_blocks, n, warpgroup);
+        consume<W_MN>(shared, &map.d, k_blocks, size.n, warp / 4);
     }
+    __syncwarp();
+    tl_cluster_sync();
 }
 
 static enum tl_status legal(const struct tl_problem *problem)
@@ -312,35 +374,45 @@ static enum tl_status legal(const struct tl_problem *problem)
     if (dim[TL_M_GROUPED_M] > TL_RAGGED_ROWS)
         return TL_FAIL(TL_ERR_ILLEGAL, "m_grouped_gemm/sm90_ragged: %lld rows are more than 2^30",
                        (long long)dim[TL_M_GROUPED_M]);
+    int64_t splits = dim[TL_M_GROUPED_M] / (MOST_UNITS * UNIT) + dim[TL_M_GROUPED_NUM_GROUPS];
+    int64_t columns = dim[TL_M_GROUPED_N] / (CLUSTER * BLOCK_N) + 1;
+    if (splits > INT32_MAX / 2 / columns)
+        return TL_FAIL(TL_ERR_ILLEGAL,
+                       "m_grouped_gemm/sm90_ragged: %lld rows in %lld groups by n = %lld make more "
+                       "than 2^30 tiles",
+                       (long long)dim[TL_M_GROUPED_M], (long long)dim[TL_M_GROUPED_NUM_GROUPS],
+                       (long long)dim[TL_M_GROUPED_N]);
     return TL_OK;
 }
 
-template <bool B_MN>
+template <bool W_MN>
 static enum tl_status launch_kernel(const struct tl_plan *plan, const struct tl_args *args,
                                     struct tl_stream *stream)
 {
     const int64_t *dim = plan->problem.dim;
     int64_t m = dim[TL_M_GROUPED_M], n = dim[TL_M_GROUPED_N], k = dim[TL_M_GROUPED_K];
     int64_t groups = dim[TL_M_GROUPED_NUM_GROUPS];
-    CUtensorMap map_a, map_b, map_d;
-    TL_TRY(tl_tensor_map_2d(&map_a, &args->tensor[TL_M_GROUPED_A], k, m, BLOCK_K, 64));
-    if (B_MN)
-        TL_TRY(tl_tensor_map_3d(&map_b, &args->tensor[TL_M_GROUPED_B], n, k, groups, 64, BLOCK_K));
+    const struct tl_tensor *a = &args->tensor[TL_M_GROUPED_A], *b = &args->tensor[TL_M_GROUPED_B];
+    maps map;
+    if (W_MN)
+        TL_TRY(tl_tensor_map_3d(&map.weights, b, n, k, groups, 64, BLOCK_K));
     else
-        TL_TRY(tl_tensor_map_3d(&map_b, &args->tensor[TL_M_GROUPED_B], k, n, groups, BLOCK_K,
-                                BLOCK_N));
-    TL_TRY(tl_tensor_map_ragged(&map_d, &args->tensor[TL_M_GROUPED_D], n, 64, 64));
+        TL_TRY(tl_tensor_map_3d(&map.weights, b, k, n, groups, BLOCK_K, BLOCK_N));
+    for (int units = 1; units <= MOST_UNITS / CLUSTER; units++)
+        TL_TRY(tl_tensor_map_2d(&map.tokens[units - 1], a, k, m, BLOCK_K, units * UNIT));
+    TL_TRY(tl_tensor_map_ragged(&map.d, &args->tensor[TL_M_GROUPED_D], n, 64, STORE_TOKENS));
     TL_TRY(TL_CUDA_STATUS(plan, "shared memory of ragged_kernel",
-                          cudaFuncSetAttribute(ragged_kernel<B_MN>,
+                          cudaFuncSetAttribute(ragged_kernel<W_MN>,
                                                cudaFuncAttributeMaxDynamicSharedMemorySize,
                                                SHARED_BYTES)));
     TL_TRY(
         TL_CUDA_STATUS(plan, "memset of the tile counter",
                        cudaMemsetAsync(args->workspace, 0, sizeof(int), tl_cuda_stream(stream))));
-    ragged_kernel<B_MN><<<(unsigned)plan->device->multiprocessors, THREADS, SHARED_BYTES,
-                          tl_cuda_stream(stream)>>>(
-        map_a, map_b, map_d, (const int *)args->tensor[TL_M_GROUPED_OFFSETS].data,
-        (int *)args->workspace, (int)groups, (int)m, (int)n, (int)k, tl_cuda_fault(plan));
+    sizes size = {(int)groups, (int)m, (int)n, (int)k, plan->tunable[0]};
+    ragged_kernel<W_MN><<<(unsigned)plan->device->multiprocessors / CLUSTER * CLUSTER, THREADS,
+                          SHARED_BYTES, tl_cuda_stream(stream)>>>(
+        map, (const int *)args->tensor[TL_M_GROUPED_OFFSETS].data, (int *)args->workspace, size,
+        tl_cuda_fault(plan));
     return TL_CUDA_LAUNCHED(plan, "ragged_kernel");
 }
 
@@ -361,13 +433,18 @@ static enum tl_status launch(const struct tl_plan *plan, const struct tl_args *a
     return launch_kernel<true>(plan, args, stream);
 }
 
+/* Token tiles that meet each tile of weights before the next: what a wave reads twice then lies in
+ * L2. */
+static const int bands[] = {1, 2, 4, 8, 16, 0};
+
 extern "C" const struct tl_kernel tl_kernel_m_grouped_gemm_sm90_ragged = {
     .operation = "m_grouped_gemm",
     .variant = "sm90_ragged",
     .arch = "sm90",
-    .summary = "Ragged TMA stores, 128x256x64 tiles, half tiles for tails (RapidGEMM, Triton's "
-               "ragged_tma).",
+    .summary = "Ragged TMA stores, tokens in steps of 8, warpgroups in turn, pairs of blocks "
+               "(RapidGEMM, Triton's ragged_tma).",
     .dtypes = TL_DTYPE_BIT(TL_BF16),
+    .tunables = {{"band", 8, bands}},
     .legal = legal,
     .workspace = workspace,
     .launch = launch,
