@@ -5,8 +5,9 @@
  * zeros, whatever it holds (Triton's ragged_tma; RapidGEMM's Kgemm). Persistent: one block an SM, a
  * producer thread that takes tiles from a shared counter, largest groups first, and two consumer
  * warpgroups. Tiles of 32768 elements by 64 rows, four stages; sums leave through two small buffers
- * a warpgroup while the next tile is loaded and multiplied. A group without rows is one k-block of
- * zeros at beta 0, and nothing at beta 1.
+ * a warpgroup while the next tile is loaded and multiplied (fewer stages leave room for more of
+ * them: with two, a whole tile is staged). A group without rows is one k-block of zeros at beta 0,
+ * and nothing at beta 1.
  */
 #include <cuda_runtime.h>
 
@@ -21,7 +22,6 @@
 enum {
     BLOCK_K = 64,
     TILE = 128 * 256, /* elements: 128 registers of each of 256 threads */
-    STAGES = 4,
     THREADS = 384,
     BAND = 8,                      /* row tiles that share their column tiles in L2 */
     PANEL_BYTES = 64 * 64 * 2,     /* of an operand: 64 columns by 64 rows, one swizzle span wide */
@@ -30,18 +30,27 @@ enum {
     BOX_BYTES = 64 * BOX_COLUMNS * 4,
     BOXES = TILE / 2 / 64 / BOX_COLUMNS, /* of each consumer warpgroup */
     SUMS_BYTES = 4 * BOX_BYTES,          /* of d in one stage: two boxes of each warpgroup */
-    STORE_BUFFERS = 2,                   /* of each consumer warpgroup */
     PRODUCER_REGISTERS = 56,
     CONSUMER_REGISTERS = 224,
-    LAUNCH_REGISTERS = 65536 / THREADS / 8 * 8, /* what __launch_bounds__ leaves a thread */
-    SHARED_BYTES = 1024 + STAGES * STAGE_BYTES + 2 * STORE_BUFFERS * BOX_BYTES
+    LAUNCH_REGISTERS = 65536 / THREADS / 8 * 8 /* what __launch_bounds__ leaves a thread */
 };
 /* setmaxnreg.inc waits for registers that the block was launched with; beyond them it waits for
  * ever. */
 static_assert(PRODUCER_REGISTERS * 128 + CONSUMER_REGISTERS * 256 <= LAUNCH_REGISTERS * THREADS,
               "roles take more registers than the block has");
-static_assert(SHARED_BYTES + 1024 <= 227 * 1024, "tiles and staging exceed shared memory");
 static_assert((int)SUMS_BYTES <= (int)STAGE_BYTES, "boxes of d exceed a stage");
+
+/* Columns of a tile, and stages of the ring. */
+template <int BLOCK_N_, int STAGES_> struct shape {
+    static const int BLOCK_N = BLOCK_N_, BLOCK_M = TILE / BLOCK_N, STAGES = STAGES_;
+    static const int A_PANELS = BLOCK_M / 64, B_PANELS = BLOCK_N / 64;
+    static const int PARTS = BLOCK_M / 128; /* 64-row parts of a warpgroup's share of a tile */
+    static const int SUMS = BLOCK_N / 2;    /* of a part and thread */
+    static const int STORE_BUFFERS = STAGES == 4 ? 2 : STAGES == 3 ? 4 : 8; /* of a warpgroup */
+    static const int SHARED_BYTES = 1024 + STAGES * STAGE_BYTES + 2 * STORE_BUFFERS * BOX_BYTES;
+    static_assert(SHARED_BYTES + 1024 <= 227 * 1024, "tiles and staging exceed shared memory");
+    static_assert(BOXES % STORE_BUFFERS == 0, "a tile must begin with the first buffer");
+};
 
 /* --- tiles ------------------------------------------------------------------------------------ */
 
@@ -62,9 +71,8 @@ struct tile {
 static const int NO_TILE = -1;
 
 /* Tiles on their way from the producer to the consumers: a tile takes a stage or more, so that at
- * most STAGES of them are ahead of the slower consumer. */
+ * most as many as there are stages are ahead of the slower consumer. */
 enum { TILE_SLOTS = 8 };
-static_assert((int)TILE_SLOTS > (int)STAGES, "a tile could be overwritten before it is read");
 
 struct shared_layout {
     char *stages, *store;
@@ -78,7 +86,8 @@ struct shared_layout {
 };
 
 /* Which stage of the ring, and the parity of its phase. */
-struct ring {
+template <int STAGES> struct ring {
+    static_assert(STAGES < TILE_SLOTS, "a tile could be overwritten before it is read");
     int stage = 0;
     uint32_t parity = 0;
 
@@ -100,13 +109,13 @@ struct problem {
 };
 
 /* The tile's place within its group: bands of BAND row tiles, in each column by column. */
-template <int BLOCK_N> static __device__ void place(tile &t, const problem &p, int index)
+template <class S> static __device__ void place(tile &t, const problem &p, int index)
 {
     int column_tiles = p.tiles / p.row_tiles, band_tiles = BAND * column_tiles;
     int band = index / band_tiles, in_band = index - band * band_tiles;
     int height = min((int)BAND, p.row_tiles - band * BAND);
-    t.row = (band * BAND + in_band % height) * (TILE / BLOCK_N);
-    t.column = in_band / height * BLOCK_N;
+    t.row = (band * BAND + in_band % height) * S::BLOCK_M;
+    t.column = in_band / height * S::BLOCK_N;
 }
 
 /* --- the producer ----------------------------------------------------------------------------- */
@@ -128,11 +137,11 @@ static __device__ void load_panels(char *to, const CUtensorMap *map, uint64_t *f
 }
 
 /* The tile of d in four stages, panel after panel of 32 columns. */
-template <int BLOCK_N>
-static __device__ void load_sums(const shared_layout &shared, ring &at, const tile &t,
+template <class S>
+static __device__ void load_sums(const shared_layout &shared, ring<S::STAGES> &at, const tile &t,
                                  const CUtensorMap *map_d)
 {
-    const int row_boxes = TILE / BLOCK_N / 64, boxes = SUMS_BYTES / BOX_BYTES;
+    const int row_boxes = S::BLOCK_M / 64, boxes = SUMS_BYTES / BOX_BYTES;
     for (int first = 0; first < 2 * BOXES; first += boxes, at.advance()) {
         uint64_t *full = shared.full + at.stage;
         tl_mbarrier_wait(shared.empty + at.stage, at.parity ^ 1);
@@ -147,40 +156,37 @@ static __device__ void load_sums(const shared_layout &shared, ring &at, const ti
 
 /* Takes tiles from the counter that all blocks share, so that blocks end together whatever the
  * groups' sizes are, and loads them. The next number is asked for while the present tile loads. */
-template <int BLOCK_N>
+template <class S>
 static __device__ void produce(const shared_layout &shared, const problem &p, schedule *todo,
                                const CUtensorMap *map_a, const CUtensorMap *map_b,
                                const CUtensorMap *map_d)
 {
-    const int a_panels = TILE / BLOCK_N / 64, b_panels = BLOCK_N / 64;
-    ring at;
+    ring<S::STAGES> at;
     int slot = 0, total = todo->groups * p.tiles;
     for (int number = (int)blockIdx.x, next; number < total; number = next) {
         next = (int)gridDim.x + atomicAdd(&todo->next, 1);
-        int rank = number / p.tiles;
-        work w = work_at(todo, rank);
+        work w = work_at(todo, number / p.tiles);
         if (p.beta && w.rows == 0)
             continue;
         tile t;
         t.group = w.group;
-        place<BLOCK_N>(t, p, number - rank * p.tiles);
+        place<S>(t, p, number % p.tiles);
         t.k_blocks = max(1, (w.rows + BLOCK_K - 1) / BLOCK_K);
         t.last_steps = max(1, (w.rows - (t.k_blocks - 1) * BLOCK_K + 15) / 16);
         t.how = !p.beta ? STORE : w.rows < p.load_below ? LOAD_ADD : REDUCE;
         for (int k = 0; k < t.k_blocks; k++) {
-            char *stage = shared.stage(at.stage);
+            char *a = shared.stage(at.stage), *b = a + S::A_PANELS * PANEL_BYTES;
             uint64_t *full = shared.full + at.stage;
             tl_mbarrier_wait(shared.empty + at.stage, at.parity ^ 1);
             if (k == 0)
                 shared.tiles[slot] = t;
             tl_mbarrier_expect(full, STAGE_BYTES);
-            load_panels<a_panels>(stage, map_a, full, p.panels_in_one, t.row, w, k * BLOCK_K);
-            load_panels<b_panels>(stage + a_panels * PANEL_BYTES, map_b, full, p.panels_in_one,
-                                  t.column, w, k * BLOCK_K);
+            load_panels<S::A_PANELS>(a, map_a, full, p.panels_in_one, t.row, w, k * BLOCK_K);
+            load_panels<S::B_PANELS>(b, map_b, full, p.panels_in_one, t.column, w, k * BLOCK_K);
             at.advance();
         }
         if (t.how == LOAD_ADD)
-            load_sums<BLOCK_N>(shared, at, t, map_d);
+            load_sums<S>(shared, at, t, map_d);
         slot = (slot + 1) % TILE_SLOTS;
     }
     tl_mbarrier_wait(shared.empty + at.stage, at.parity ^ 1);
@@ -190,33 +196,25 @@ static __device__ void produce(const shared_layout &shared, const problem &p, sc
 
 /* --- the consumers ---------------------------------------------------------------------------- */
 
-/* 64-row parts of a warpgroup's share of a tile, each with its own accumulators. */
-template <int BLOCK_N> struct shape {
-    static const int PARTS = TILE / BLOCK_N / 128;
-    static const int SUMS = BLOCK_N / 2;
-};
-
-/* acc (+)= one step of 16 rows. */
-template <int BLOCK_N>
-static __device__ __forceinline__ void
-multiply_step(float (&acc)[shape<BLOCK_N>::PARTS][shape<BLOCK_N>::SUMS], uint64_t a, uint64_t b,
-              int step, bool accumulate)
+template <class S>
+static __device__ __forceinline__ void multiply_step(float (&acc)[S::PARTS][S::SUMS], uint64_t a,
+                                                     uint64_t b, int step, bool accumulate)
 {
 #pragma unroll
-    for (int part = 0; part < shape<BLOCK_N>::PARTS; part++)
+    for (int part = 0; part < S::PARTS; part++)
         tl_wgmma_mn(acc[part], a + part * (PANEL_BYTES >> 4) + step * 128, b + step * 128,
                     accumulate);
 }
 
 /* acc = a^T b over the group's rows, one wgmma group in flight while the next stage is waited for.
  * Of the last stage only the steps of 16 that hold rows. */
-template <int BLOCK_N>
+template <class S>
 static __device__ __forceinline__ void
-multiply_tile(float (&acc)[shape<BLOCK_N>::PARTS][shape<BLOCK_N>::SUMS],
-              const shared_layout &shared, ring &at, const tile &t, int warpgroup, bool leader)
+multiply_tile(float (&acc)[S::PARTS][S::SUMS], const shared_layout &shared, ring<S::STAGES> &at,
+              const tile &t, int warpgroup, bool leader)
 {
-    const int b_offset = TILE / BLOCK_N / 64 * PANEL_BYTES;
-    int a_offset = warpgroup * shape<BLOCK_N>::PARTS * PANEL_BYTES, previous = 0;
+    const int b_offset = S::A_PANELS * PANEL_BYTES;
+    int a_offset = warpgroup * S::PARTS * PANEL_BYTES, previous = 0;
     for (int k = 0; k < t.k_blocks - 1; k++) {
         tl_mbarrier_wait(shared.full + at.stage, at.parity);
         const char *stage = shared.stage(at.stage);
@@ -225,7 +223,7 @@ multiply_tile(float (&acc)[shape<BLOCK_N>::PARTS][shape<BLOCK_N>::SUMS],
         tl_wgmma_fence();
 #pragma unroll
         for (int step = 0; step < BLOCK_K / 16; step++)
-            multiply_step<BLOCK_N>(acc, a, b, step, k > 0 || step > 0);
+            multiply_step<S>(acc, a, b, step, k > 0 || step > 0);
         tl_wgmma_commit();
         tl_wgmma_wait<1>(); /* the stage before is read */
         if (leader && k > 0)
@@ -240,7 +238,7 @@ multiply_tile(float (&acc)[shape<BLOCK_N>::PARTS][shape<BLOCK_N>::SUMS],
 #pragma unroll 1
     for (int step = 0; step < t.last_steps; step++) {
         tl_wgmma_fence();
-        multiply_step<BLOCK_N>(acc, a, b, step, t.k_blocks > 1 || step > 0);
+        multiply_step<S>(acc, a, b, step, t.k_blocks > 1 || step > 0);
         tl_wgmma_commit();
     }
     tl_wgmma_wait<0>();
@@ -284,32 +282,31 @@ static __device__ __forceinline__ void fill_box(uint32_t to, uint32_t from, cons
 
 /* A warpgroup's share of a tile out, box after box. Stores run on while the next tile is
  * multiplied. ADD: the tile of d follows in the ring. */
-template <int BLOCK_N, bool ADD>
+template <class S, bool ADD>
 static __device__ __forceinline__ void
-store_tile(const float (&acc)[shape<BLOCK_N>::PARTS][shape<BLOCK_N>::SUMS],
-           const shared_layout &shared, ring &at, const CUtensorMap *map_d, const tile &t,
-           const problem &p, int warpgroup)
+store_tile(const float (&acc)[S::PARTS][S::SUMS], const shared_layout &shared, ring<S::STAGES> &at,
+           const CUtensorMap *map_d, const tile &t, const problem &p, int warpgroup)
 {
-    const int PARTS = shape<BLOCK_N>::PARTS;
-    char *store = shared.store + warpgroup * STORE_BUFFERS * BOX_BYTES;
+    char *store = shared.store + warpgroup * S::STORE_BUFFERS * BOX_BYTES;
     bool leader = threadIdx.x % 128 == 0;
 #pragma unroll
     for (int box = 0; box < BOXES; box++) {
-        const int panel = box / PARTS, part = box % PARTS;
-        char *buffer = store + (box % STORE_BUFFERS) * BOX_BYTES;
+        const int panel = box / S::PARTS, part = box % S::PARTS;
+        char *buffer = store + (box % S::STORE_BUFFERS) * BOX_BYTES;
         if (leader)
-            tl_tma_store_wait_read<STORE_BUFFERS - 1>();
+            tl_tma_store_wait_read<S::STORE_BUFFERS - 1>();
         tl_named_barrier(1 + warpgroup, 128);
         if (ADD && box % 2 == 0)
             tl_mbarrier_wait(shared.full + at.stage, at.parity);
         /* A stage has two panels of two boxes, or one of four. */
-        int in_stage = panel % (2 / PARTS) * 2 * PARTS + warpgroup * PARTS + part;
+        int in_stage = panel % (2 / S::PARTS) * 2 * S::PARTS + warpgroup * S::PARTS + part;
         fill_box<ADD>(tl_shared_address(buffer),
                       tl_shared_address(shared.stage(at.stage) + in_stage * BOX_BYTES),
                       &acc[part][panel * (BOX_COLUMNS / 2)]);
         tl_fence_async_shared();
         tl_named_barrier(1 + warpgroup, 128);
-        int row = t.row + (warpgroup * PARTS + part) * 64, column = t.column + panel * BOX_COLUMNS;
+        int row = t.row + (warpgroup * S::PARTS + part) * 64,
+            column = t.column + panel * BOX_COLUMNS;
         if (leader && row < p.m && column < p.n) {
             if (t.how == REDUCE)
                 tl_tma_add_3d(map_d, buffer, column, row, t.group);
@@ -326,45 +323,45 @@ store_tile(const float (&acc)[shape<BLOCK_N>::PARTS][shape<BLOCK_N>::SUMS],
     }
 }
 
-template <int BLOCK_N>
+template <class S>
 static __device__ void consume(const shared_layout &shared, const problem &p,
                                const CUtensorMap *map_d, int warpgroup)
 {
     bool leader = threadIdx.x % 128 == 0;
-    float acc[shape<BLOCK_N>::PARTS][shape<BLOCK_N>::SUMS];
-    ring at;
+    float acc[S::PARTS][S::SUMS];
+    ring<S::STAGES> at;
     for (int slot = 0;; slot = (slot + 1) % TILE_SLOTS) {
         tl_mbarrier_wait(shared.full + at.stage, at.parity); /* the tile's first stage brings it */
         tile t = shared.tiles[slot];
         if (t.group == NO_TILE)
             break;
-        multiply_tile<BLOCK_N>(acc, shared, at, t, warpgroup, leader);
+        multiply_tile<S>(acc, shared, at, t, warpgroup, leader);
         if (t.how == LOAD_ADD)
-            store_tile<BLOCK_N, true>(acc, shared, at, map_d, t, p, warpgroup);
+            store_tile<S, true>(acc, shared, at, map_d, t, p, warpgroup);
         else
-            store_tile<BLOCK_N, false>(acc, shared, at, map_d, t, p, warpgroup);
+            store_tile<S, false>(acc, shared, at, map_d, t, p, warpgroup);
     }
     if (leader)
         tl_tma_store_wait_all();
 }
 
-template <int BLOCK_N>
+template <class S>
 static __global__ void __launch_bounds__(THREADS, 1)
     ragged_kernel(const __grid_constant__ CUtensorMap map_a,
                   const __grid_constant__ CUtensorMap map_b,
                   const __grid_constant__ CUtensorMap map_d, schedule *todo, problem p)
 {
     extern __shared__ char raw[];
-    __shared__ uint64_t full[STAGES], empty[STAGES];
+    __shared__ uint64_t full[S::STAGES], empty[S::STAGES];
     __shared__ tile tiles[TILE_SLOTS];
     char *base = (char *)(((uintptr_t)raw + 1023) & ~(uintptr_t)1023);
-    shared_layout shared = {base, base + STAGES * STAGE_BYTES, full, empty, tiles};
+    shared_layout shared = {base, base + S::STAGES * STAGE_BYTES, full, empty, tiles};
     int warpgroup = threadIdx.x / 128;
     if (threadIdx.x == 0) {
         tl_prefetch_map(&map_a);
         tl_prefetch_map(&map_b);
         tl_prefetch_map(&map_d);
-        for (int i = 0; i < STAGES; i++) {
+        for (int i = 0; i < S::STAGES; i++) {
             tl_mbarrier_init(full + i, 1);
             tl_mbarrier_init(empty + i, 2);
         }
@@ -374,16 +371,16 @@ static __global__ void __launch_bounds__(THREADS, 1)
     if (warpgroup == 2) {
         tl_registers_shrink<PRODUCER_REGISTERS>();
         if (threadIdx.x == 2 * 128)
-            produce<BLOCK_N>(shared, p, todo, &map_a, &map_b, &map_d);
+            produce<S>(shared, p, todo, &map_a, &map_b, &map_d);
     } else {
         tl_registers_grow<CONSUMER_REGISTERS>();
-        consume<BLOCK_N>(shared, p, &map_d, warpgroup);
+        consume<S>(shared, p, &map_d, warpgroup);
     }
 }
 
 /* --- the host's side -------------------------------------------------------------------------- */
 
-enum { LOAD_BELOW, BLOCK_N_TUNABLE, LOAD_RANK };
+enum { LOAD_BELOW, BLOCK_N, LOAD_RANK, STAGES };
 
 static enum tl_status legal(const struct tl_problem *problem)
 {
@@ -428,29 +425,29 @@ static enum tl_status map_operand(CUtensorMap *map, const struct tl_tensor *tens
                          : tl_tensor_map_ragged(map, tensor, columns, 64, BLOCK_K);
 }
 
-template <int BLOCK_N>
+template <class S>
 static enum tl_status launch_kernel(const struct tl_plan *plan, const struct tl_args *args,
                                     struct tl_stream *stream)
 {
     const struct tl_tensor *tensor = args->tensor;
     int64_t num_groups = plan->problem.dim[TL_K_GROUPED_NUM_GROUPS];
     schedule *todo = (schedule *)args->workspace;
-    problem p = problem_of(plan, BLOCK_N);
+    problem p = problem_of(plan, S::BLOCK_N);
     CUtensorMap map_a, map_b, map_d;
-    TL_TRY(map_operand(&map_a, &tensor[TL_K_GROUPED_A], p.m, p.panels_in_one, TILE / BLOCK_N / 64));
-    TL_TRY(map_operand(&map_b, &tensor[TL_K_GROUPED_B], p.n, p.panels_in_one, BLOCK_N / 64));
+    TL_TRY(map_operand(&map_a, &tensor[TL_K_GROUPED_A], p.m, p.panels_in_one, S::A_PANELS));
+    TL_TRY(map_operand(&map_b, &tensor[TL_K_GROUPED_B], p.n, p.panels_in_one, S::B_PANELS));
     TL_TRY(
         tl_tensor_map_3d(&map_d, &tensor[TL_K_GROUPED_D], p.n, p.m, num_groups, BOX_COLUMNS, 64));
     TL_TRY(TL_CUDA_STATUS(plan, "shared memory of ragged_kernel",
-                          cudaFuncSetAttribute(ragged_kernel<BLOCK_N>,
+                          cudaFuncSetAttribute(ragged_kernel<S>,
                                                cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                               SHARED_BYTES)));
+                                               S::SHARED_BYTES)));
     order_kernel<<<1, ORDER_THREADS, 0, tl_cuda_stream(stream)>>>(
         (const int *)tensor[TL_K_GROUPED_OFFSETS].data, (int)num_groups,
         plan->problem.dim[TL_K_GROUPED_K], p.beta, todo, tl_cuda_fault(plan));
     TL_TRY(TL_CUDA_LAUNCHED(plan, "order_kernel"));
-    ragged_kernel<BLOCK_N><<<(unsigned)plan->device->multiprocessors, THREADS, SHARED_BYTES,
-                             tl_cuda_stream(stream)>>>(map_a, map_b, map_d, todo, p);
+    ragged_kernel<S><<<(unsigned)plan->device->multiprocessors, THREADS, S::SHARED_BYTES,
+                       tl_cuda_stream(stream)>>>(map_a, map_b, map_d, todo, p);
     return TL_CUDA_LAUNCHED(plan, "ragged_kernel");
 }
 
@@ -472,14 +469,18 @@ static enum tl_status launch(const struct tl_plan *plan, const struct tl_args *a
                    : TL_CUDA_STATUS(
                          plan, "zeroing d",
                          cudaMemsetAsync(d->data, 0, tl_tensor_bytes(d), tl_cuda_stream(stream)));
-    if (plan->tunable[BLOCK_N_TUNABLE] == 128)
-        return launch_kernel<128>(plan, args, stream);
-    return launch_kernel<256>(plan, args, stream);
+    if (plan->tunable[BLOCK_N] == 128)
+        return launch_kernel<shape<128, 4>>(plan, args, stream);
+    switch (plan->tunable[STAGES]) {
+    case 2: return launch_kernel<shape<256, 2>>(plan, args, stream);
+    case 3: return launch_kernel<shape<256, 3>>(plan, args, stream);
+    default: return launch_kernel<shape<256, 4>>(plan, args, stream);
+    }
 }
 
 static const int load_below[] = {640, 1, 128, 256, 384, 512, 768, 1024, 2048, 1 << 30, 0};
-static const int block_n[] = {256, 128, 0};
-static const int load_rank[] = {5, 4, 0};
+static const int block_n[] = {256, 128, 0}, load_rank[] = {5, 4, 0};
+static const int stages[] = {4, 3, 2, 0}; /* of 128x256 tiles */
 
 extern "C" const struct tl_kernel tl_kernel_k_grouped_gemm_sm90_ragged = {
     .operation = "k_grouped_gemm",
@@ -490,7 +491,8 @@ extern "C" const struct tl_kernel tl_kernel_k_grouped_gemm_sm90_ragged = {
     .dtypes = TL_DTYPE_BIT(TL_BF16) | TL_DTYPE_BIT(TL_FP32),
     .tunables = {{"load_below", 640, load_below},
                  {"block_n", 256, block_n},
-                 {"load_rank", 5, load_rank}},
+                 {"load_rank", 5, load_rank},
+                 {"stages", 4, stages}},
     .legal = legal,
     .workspace = workspace,
     .launch = launch,

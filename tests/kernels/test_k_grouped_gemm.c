@@ -4,6 +4,7 @@
 
 #include "kernels/host/group_offsets.h"
 #include "kernels/k_grouped_gemm/op.h"
+#include "kernels/table.h"
 
 #include <stdlib.h>
 
@@ -315,6 +316,52 @@ static void test_contract(void **state)
     rig_close(&rig);
 }
 
+/* What the variants for GPUs refuse, which needs none. */
+static void test_gpu_variants_refuse(void **state)
+{
+    (void)state;
+#if TL_CUDA
+    static const char *const names[] = {"sm90_ragged", "sm90_padded", "cublaslt_loop"};
+    assert_ok(tl_kernels_register());
+    for (int i = 0; i < 3; i++) {
+        const struct tl_kernel *kernel;
+        struct tl_problem good = {.operation = &tl_op_k_grouped_gemm, .param = {1}}, bad;
+        assert_ok(tl_kernel_find("k_grouped_gemm", names[i], &kernel));
+        for (int j = 0; j <= TL_K_GROUPED_COUNTS; j++)
+            good.present[j] = true;
+        good.dtype[TL_K_GROUPED_A] = good.dtype[TL_K_GROUPED_B] = TL_BF16;
+        good.dtype[TL_K_GROUPED_D] = TL_FP32;
+        good.dim[TL_K_GROUPED_M] = good.dim[TL_K_GROUPED_N] = 16;
+        assert_ok(kernel->legal(&good));
+        bad = good;
+        bad.dim[TL_K_GROUPED_M] = 20;
+        assert_refused(kernel->legal(&bad), TL_ERR_ILLEGAL, "multiples of 8");
+        bad = good;
+        bad.dtype[TL_K_GROUPED_D] = TL_FP64;
+        assert_refused(kernel->legal(&bad), TL_ERR_ILLEGAL, "'d' is fp64");
+        bad = good;
+        bad.present[TL_K_GROUPED_MAGNITUDE] = true;
+        assert_refused(kernel->legal(&bad), TL_ERR_ILLEGAL, "does not give 'magnitude'");
+        bad = good;
+        bad.param[TL_K_GROUPED_BETA] = 0;
+        if (i == 1)
+            assert_refused(kernel->legal(&bad), TL_ERR_ILLEGAL, "fill 'd' with zeros");
+        else
+            assert_ok(kernel->legal(&bad));
+        bad = good;
+        bad.present[TL_K_GROUPED_COUNTS] = false;
+        if (i > 0)
+            assert_refused(kernel->legal(&bad), TL_ERR_ILLEGAL,
+                           "'counts_host' [num_groups] is missing");
+        else
+            assert_ok(kernel->legal(&bad));
+    }
+#else
+    print_message("# built without CUDA\n");
+    skip();
+#endif
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -327,6 +374,7 @@ int main(void)
         cmocka_unit_test(test_planted_error_is_found),
         cmocka_unit_test(test_bad_offsets),
         cmocka_unit_test(test_contract),
+        cmocka_unit_test(test_gpu_variants_refuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
