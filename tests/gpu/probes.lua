@@ -26,10 +26,13 @@ for _, count in ipairs { 4, 1024, 4096 + 4, 1 << 22 } do
 end
 
 for _, shape in ipairs { { 1, 8, 8 }, { 3, 200, 332 }, { 2, 1408, 1280 } } do
-  local dst = tensor("fp32", table.unpack(shape))
-  lab.plan { op = "probe_store", variant = "sm90_tma", dst = dst, value = 3 }:launch()
-  t.is(lab.compare(dst, tensor("fp32", table.unpack(shape)):fill(3)).mismatched_bits, 0,
-    ("probe_store over %d x %d x %d"):format(table.unpack(shape)))
+  for _, columns in ipairs { 32, 64, 128, 256 } do
+    local dst, wanted = tensor("fp32", table.unpack(shape)), tensor("fp32", table.unpack(shape)):fill(3)
+    lab.plan { op = "probe_store", variant = "sm90_tma", dst = dst, value = 3, tunables = { box_columns = columns } }
+      :launch()
+    t.is(lab.compare(dst, wanted).mismatched_bits, 0,
+      ("probe_store over %d x %d x %d, boxes of %d columns"):format(shape[1], shape[2], shape[3], columns))
+  end
 end
 
 for _, stride in ipairs { 1, 7, 32 } do
