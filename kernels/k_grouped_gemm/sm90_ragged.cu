@@ -105,6 +105,7 @@ struct problem {
     int m, n, beta;
     int load_below;       /* rows of a group below which beta 1 loads d */
     bool panels_in_one;   /* the maps of a and b have panels as a dimension */
+    bool evict_first;     /* stores of d */
     int row_tiles, tiles; /* of a group */
 };
 
@@ -310,6 +311,8 @@ store_tile(const float (&acc)[S::PARTS][S::SUMS], const shared_layout &shared, r
         if (leader && row < p.m && column < p.n) {
             if (t.how == REDUCE)
                 tl_tma_add_3d(map_d, buffer, column, row, t.group);
+            else if (p.evict_first)
+                tl_tma_store_3d(map_d, buffer, column, row, t.group, tl_policy_evict_first());
             else
                 tl_tma_store_3d(map_d, buffer, column, row, t.group);
         }
@@ -380,7 +383,7 @@ static __global__ void __launch_bounds__(THREADS, 1)
 
 /* --- the host's side -------------------------------------------------------------------------- */
 
-enum { LOAD_BELOW, BLOCK_N, LOAD_RANK, STAGES };
+enum { LOAD_BELOW, BLOCK_N, LOAD_RANK, STAGES, EVICT };
 
 static enum tl_status legal(const struct tl_problem *problem)
 {
@@ -412,6 +415,7 @@ static struct problem problem_of(const struct tl_plan *plan, int block_n)
     p.beta = plan->problem.param[TL_K_GROUPED_BETA] != 0;
     p.load_below = plan->tunable[LOAD_BELOW];
     p.panels_in_one = plan->tunable[LOAD_RANK] == 5 && m % 64 == 0 && n % 64 == 0;
+    p.evict_first = plan->tunable[EVICT] == 2;
     p.row_tiles = (int)((m + TILE / block_n - 1) / (TILE / block_n));
     p.tiles = p.row_tiles * (int)((n + block_n - 1) / block_n);
     return p;
@@ -480,7 +484,8 @@ static enum tl_status launch(const struct tl_plan *plan, const struct tl_args *a
 
 static const int load_below[] = {640, 1, 128, 256, 384, 512, 768, 1024, 2048, 1 << 30, 0};
 static const int block_n[] = {256, 128, 0}, load_rank[] = {5, 4, 0};
-static const int stages[] = {4, 3, 2, 0}; /* of 128x256 tiles */
+static const int stages[] = {4, 3, 2, 0};    /* of 128x256 tiles */
+static const int store_policy[] = {1, 2, 0}; /* as other lines of L2, or out before them */
 
 extern "C" const struct tl_kernel tl_kernel_k_grouped_gemm_sm90_ragged = {
     .operation = "k_grouped_gemm",
@@ -492,7 +497,8 @@ extern "C" const struct tl_kernel tl_kernel_k_grouped_gemm_sm90_ragged = {
     .tunables = {{"load_below", 640, load_below},
                  {"block_n", 256, block_n},
                  {"load_rank", 5, load_rank},
-                 {"stages", 4, stages}},
+                 {"stages", 4, stages},
+                 {"store_policy", 1, store_policy}},
     .legal = legal,
     .workspace = workspace,
     .launch = launch,
