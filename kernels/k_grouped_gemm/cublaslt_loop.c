@@ -6,12 +6,11 @@
  * gemm/cublaslt_dense with layout tn: d^T[n, m] = b^T[n, rows] a[rows, m], column-major.
  */
 #if TL_CUDA
+#include "bf16.h"
 #include "kernels/device/cublaslt_sizes.h"
 #include "kernels/device/fork.h"
 #include "kernels/device/launch.h"
 #include "kernels/host/counts.h"
-#include "kernels/host/magnitude.h"
-#include "op.h"
 
 #define WORKSPACE ((size_t)32 << 20) /* of a stream; what NVIDIA advises for Hopper */
 
@@ -43,23 +42,10 @@ static bool is_empty(const struct tl_problem *problem)
 
 static enum tl_status legal(const struct tl_problem *problem)
 {
-    int64_t m = problem->dim[TL_K_GROUPED_M], n = problem->dim[TL_K_GROUPED_N];
-    TL_TRY(tl_magnitude_refuse(problem, "cublaslt_loop"));
-    TL_TRY(tl_counts_require(problem, "cublaslt_loop",
+    TL_TRY(k_grouped_legal_bf16(problem, "cublaslt_loop"));
+    return tl_counts_require(problem, "cublaslt_loop",
                              "the host starts one product a group, so it must know the rows of "
-                             "each"));
-    if (problem->dtype[TL_K_GROUPED_A] != TL_BF16 || problem->dtype[TL_K_GROUPED_D] != TL_FP32)
-        return TL_FAIL(TL_ERR_ILLEGAL,
-                       "k_grouped_gemm/cublaslt_loop: 'a' and 'b' are %s and 'd' is %s; it takes "
-                       "bf16 and gives fp32",
-                       tl_dtype_name(problem->dtype[TL_K_GROUPED_A]),
-                       tl_dtype_name(problem->dtype[TL_K_GROUPED_D]));
-    if (m % 8 || n % 8)
-        return TL_FAIL(TL_ERR_ILLEGAL,
-                       "k_grouped_gemm/cublaslt_loop: m is %lld and n is %lld; both must be "
-                       "multiples of 8, so that every group begins at 16 bytes",
-                       (long long)m, (long long)n);
-    return TL_OK;
+                             "each");
 }
 
 static enum tl_status plan_algorithms(struct tl_plan *plan)

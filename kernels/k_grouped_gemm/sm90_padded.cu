@@ -15,8 +15,7 @@
 #include "kernels/device/tensor_map.h"
 #include "kernels/device/wgmma_mn.cuh"
 #include "kernels/host/counts.h"
-#include "kernels/host/magnitude.h"
-#include "kernels/k_grouped_gemm/op.h"
+#include "kernels/k_grouped_gemm/bf16.h"
 
 enum {
     BLOCK_M = 128,
@@ -219,24 +218,11 @@ static __global__ void __launch_bounds__(THREADS, 1)
 
 static enum tl_status legal(const struct tl_problem *problem)
 {
-    const int64_t *dim = problem->dim;
-    static const enum tl_dtype wanted[] = {TL_BF16, TL_BF16, TL_FP32};
-    TL_TRY(tl_magnitude_refuse(problem, "sm90_padded"));
-    for (int i = 0; i < 3; i++)
-        if (problem->dtype[i] != wanted[i])
-            return TL_FAIL(TL_ERR_ILLEGAL, "k_grouped_gemm/sm90_padded: '%s' is %s; it must be %s",
-                           problem->operation->args[i].name, tl_dtype_name(problem->dtype[i]),
-                           tl_dtype_name(wanted[i]));
+    TL_TRY(k_grouped_legal_bf16(problem, "sm90_padded"));
     if (problem->param[TL_K_GROUPED_BETA] == 0)
         return TL_FAIL(TL_ERR_ILLEGAL, "k_grouped_gemm/sm90_padded: beta is 0, and it always adds "
                                        "to 'd'; fill 'd' with zeros and give beta 1");
-    TL_TRY(tl_counts_require(problem, "sm90_padded", "the host checks the rows of each group"));
-    if (dim[TL_K_GROUPED_M] % 8 != 0 || dim[TL_K_GROUPED_N] % 8 != 0)
-        return TL_FAIL(TL_ERR_ILLEGAL,
-                       "k_grouped_gemm/sm90_padded: m = %lld and n = %lld must be multiples of 8 "
-                       "(16-byte rows)",
-                       (long long)dim[TL_K_GROUPED_M], (long long)dim[TL_K_GROUPED_N]);
-    return TL_OK;
+    return tl_counts_require(problem, "sm90_padded", "the host checks the rows of each group");
 }
 
 static enum tl_status launch(const struct tl_plan *plan, const struct tl_args *args,

@@ -15,8 +15,7 @@
 #include "kernels/device/launch.h"
 #include "kernels/device/tensor_map.h"
 #include "kernels/device/wgmma_mn.cuh"
-#include "kernels/host/magnitude.h"
-#include "kernels/k_grouped_gemm/op.h"
+#include "kernels/k_grouped_gemm/bf16.h"
 #include "kernels/k_grouped_gemm/order.cuh"
 
 enum {
@@ -387,22 +386,11 @@ enum { LOAD_BELOW, BLOCK_N, LOAD_RANK, STAGES, EVICT };
 
 static enum tl_status legal(const struct tl_problem *problem)
 {
-    const int64_t *dim = problem->dim;
-    static const enum tl_dtype wanted[] = {TL_BF16, TL_BF16, TL_FP32};
-    TL_TRY(tl_magnitude_refuse(problem, "sm90_ragged"));
-    for (int i = 0; i < 3; i++)
-        if (problem->dtype[i] != wanted[i])
-            return TL_FAIL(TL_ERR_ILLEGAL, "k_grouped_gemm/sm90_ragged: '%s' is %s; it must be %s",
-                           problem->operation->args[i].name, tl_dtype_name(problem->dtype[i]),
-                           tl_dtype_name(wanted[i]));
-    if (dim[TL_K_GROUPED_M] % 8 != 0 || dim[TL_K_GROUPED_N] % 8 != 0)
-        return TL_FAIL(TL_ERR_ILLEGAL,
-                       "k_grouped_gemm/sm90_ragged: m = %lld and n = %lld must be multiples of 8 "
-                       "(16-byte rows)",
-                       (long long)dim[TL_K_GROUPED_M], (long long)dim[TL_K_GROUPED_N]);
-    if (dim[TL_K_GROUPED_K] > TL_RAGGED_ROWS)
+    int64_t rows = problem->dim[TL_K_GROUPED_K];
+    TL_TRY(k_grouped_legal_bf16(problem, "sm90_ragged"));
+    if (rows > TL_RAGGED_ROWS)
         return TL_FAIL(TL_ERR_ILLEGAL, "k_grouped_gemm/sm90_ragged: %lld rows are more than 2^30",
-                       (long long)dim[TL_K_GROUPED_K]);
+                       (long long)rows);
     return TL_OK;
 }
 
