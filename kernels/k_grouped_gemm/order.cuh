@@ -53,6 +53,7 @@ static __global__ void __launch_bounds__(ORDER_THREADS)
     __shared__ int sizes[MOST_RANKED];
     __shared__ int filled;
     bool ranked = num_groups <= MOST_RANKED;
+    cudaTriggerProgrammaticLaunchCompletion();
     if (threadIdx.x == 0) {
         filled = 0;
         out->next = 0;

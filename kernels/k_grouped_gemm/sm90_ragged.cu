@@ -12,6 +12,7 @@
 #include <cuda_runtime.h>
 
 #include "kernels/device/async_ragged.cuh"
+#include "kernels/device/early.cuh"
 #include "kernels/device/launch.h"
 #include "kernels/device/tensor_map.h"
 #include "kernels/device/wgmma_mn.cuh"
@@ -369,6 +370,7 @@ static __global__ void __launch_bounds__(THREADS, 1)
         }
         tl_mbarrier_init_fence();
     }
+    cudaGridDependencySynchronize(); /* the order, and all that was before it */
     __syncthreads();
     if (warpgroup == 2) {
         tl_registers_shrink<PRODUCER_REGISTERS>();
@@ -438,9 +440,11 @@ static enum tl_status launch_kernel(const struct tl_plan *plan, const struct tl_
         (const int *)tensor[TL_K_GROUPED_OFFSETS].data, (int)num_groups,
         plan->problem.dim[TL_K_GROUPED_K], p.beta, todo, tl_cuda_fault(plan));
     TL_TRY(TL_CUDA_LAUNCHED(plan, "order_kernel"));
-    ragged_kernel<S><<<(unsigned)plan->device->multiprocessors, THREADS, S::SHARED_BYTES,
-                       tl_cuda_stream(stream)>>>(map_a, map_b, map_d, todo, p);
-    return TL_CUDA_LAUNCHED(plan, "ragged_kernel");
+    return TL_CUDA_STATUS(plan, "ragged_kernel",
+                          tl_cuda_launch_early(ragged_kernel<S>,
+                                               (unsigned)plan->device->multiprocessors, THREADS,
+                                               S::SHARED_BYTES, tl_cuda_stream(stream), map_a,
+                                               map_b, map_d, todo, p));
 }
 
 static size_t workspace(const struct tl_plan *plan)
