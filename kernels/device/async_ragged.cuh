@@ -1,5 +1,5 @@
-/* TMA loads through ragged maps (tensor_map.h), stores and sums into three-dimensional ones, and
- * pairs of floats in the shared memory that they move. PTX wrappers only, like async.cuh.
+/* TMA loads through ragged maps (tensor_map.h), and stores and sums into three-dimensional ones.
+ * PTX wrappers only, like async.cuh.
  */
 #ifndef TL_ASYNC_RAGGED_CUH
 #define TL_ASYNC_RAGGED_CUH
@@ -60,24 +60,6 @@ static __device__ __forceinline__ void tl_tma_add_3d(const CUtensorMap *map, con
                  " [%0, {%2, %3, %4}], [%1];" ::"l"(map),
                  "r"(tl_shared_address(shared)), "r"(x), "r"(y), "r"(z)
                  : "memory");
-}
-
-/* By address in the shared window; from a generic pointer the compiler may not see where it points.
- */
-static __device__ __forceinline__ void tl_shared_store(uint32_t address, float2 pair)
-{
-    asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(address), "f"(pair.x), "f"(pair.y)
-                 : "memory");
-}
-
-static __device__ __forceinline__ float2 tl_shared_load(uint32_t address)
-{
-    float2 pair;
-    asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];"
-                 : "=f"(pair.x), "=f"(pair.y)
-                 : "r"(address)
-                 : "memory");
-    return pair;
 }
 
 #endif

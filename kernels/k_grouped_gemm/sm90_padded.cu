@@ -12,8 +12,10 @@
 #include "kernels/device/async_ragged.cuh"
 #include "kernels/device/group_offsets.cuh"
 #include "kernels/device/launch.h"
+#include "kernels/device/sums_box.cuh"
 #include "kernels/device/tensor_map.h"
-#include "kernels/device/wgmma_mn.cuh"
+#include "kernels/device/wgmma.cuh"
+#include "kernels/device/wgmma_shapes.cuh"
 #include "kernels/host/counts.h"
 #include "kernels/k_grouped_gemm/bf16.h"
 
@@ -98,25 +100,30 @@ struct ring {
     }
 };
 
+/* A warp, of which one lane loads. */
 static __device__ void produce(const shared_layout &shared, tile_walk walk,
                                const CUtensorMap *map_a, const CUtensorMap *map_b)
 {
+    bool elected = tl_elect();
     ring at;
     tile t;
     for (int number = (int)blockIdx.x; walk.find(number, t); number += (int)gridDim.x) {
-        for (int k = 0; k < t.k_blocks; k++, at.advance()) {
+        int begin = tl_uniform(t.begin), k_blocks = tl_uniform(t.k_blocks);
+        int m = tl_uniform(t.row), n = tl_uniform(t.column);
+        for (int k = 0; k < k_blocks; k++, at.advance()) {
             char *stage = shared.stages + at.stage * STAGE_BYTES;
             uint64_t *full = shared.full + at.stage;
-            int row = t.begin + k * BLOCK_K;
+            int row = begin + k * BLOCK_K;
             tl_mbarrier_wait(shared.empty + at.stage, at.parity ^ 1);
-            tl_mbarrier_expect(full, STAGE_BYTES);
+            if (elected)
+                tl_mbarrier_expect(full, STAGE_BYTES);
 #pragma unroll
-            for (int i = 0; i < A_PANELS; i++)
-                tl_tma_load_2d(stage + i * PANEL_BYTES, map_a, full, t.row + i * 64, row);
+            for (int i = 0; elected && i < A_PANELS; i++)
+                tl_tma_load_2d(stage + i * PANEL_BYTES, map_a, full, m + i * 64, row);
 #pragma unroll
-            for (int i = 0; i < B_PANELS; i++)
-                tl_tma_load_2d(stage + (A_PANELS + i) * PANEL_BYTES, map_b, full, t.column + i * 64,
-                               row);
+            for (int i = 0; elected && i < B_PANELS; i++)
+                tl_tma_load_2d(stage + (A_PANELS + i) * PANEL_BYTES, map_b, full, n + i * 64, row);
+            __syncwarp(); /* no lane falls a ring behind */
         }
     }
 }
@@ -134,7 +141,7 @@ static __device__ __forceinline__ void multiply_tile(float (&acc)[BLOCK_N / 2],
         tl_wgmma_fence();
 #pragma unroll
         for (int step = 0; step < BLOCK_K / 16; step++)
-            tl_wgmma_mn(acc, a + step * 128, b + step * 128, k > 0 || step > 0);
+            tl_wgmma_bf16<BLOCK_N, 1, 1>(acc, a + step * 128, b + step * 128, k > 0 || step > 0);
         tl_wgmma_commit();
         tl_wgmma_wait<0>();
         if (leader)
@@ -158,7 +165,8 @@ static __device__ void consume(const shared_layout &shared, tile_walk walk,
                                const CUtensorMap *map_d, int warpgroup)
 {
     const uint32_t sums = tl_shared_address(shared.sums) + warpgroup * (SUMS_BYTES / 2);
-    bool leader = threadIdx.x % 128 == 0, first = threadIdx.x == 0;
+    bool leader = threadIdx.x % 128 == 0;
+    bool first = tl_uniform((int)threadIdx.x / 32) == 0 && tl_elect();
     float acc[BLOCK_N / 2];
     ring at;
     tile t;
@@ -189,7 +197,7 @@ static __global__ void __launch_bounds__(THREADS, 1)
     __shared__ uint64_t full[STAGES], empty[STAGES];
     char *base = (char *)(((uintptr_t)raw + 1023) & ~(uintptr_t)1023);
     shared_layout shared = {base, base + STAGES * STAGE_BYTES, full, empty};
-    int warpgroup = threadIdx.x / 128;
+    int warp = tl_uniform((int)threadIdx.x / 32);
     if (threadIdx.x == 0) {
         tl_prefetch_map(&map_a);
         tl_prefetch_map(&map_b);
@@ -204,13 +212,13 @@ static __global__ void __launch_bounds__(THREADS, 1)
     if (tl_group_offsets_refused(offsets, num_groups, k, fault, true))
         return;
     tile_walk walk(offsets, num_groups, m, n);
-    if (warpgroup == 2) {
+    if (warp >= 8) {
         tl_registers_shrink<PRODUCER_REGISTERS>();
-        if (threadIdx.x == 2 * 128)
+        if (warp == 8)
             produce(shared, walk, &map_a, &map_b);
     } else {
         tl_registers_grow<CONSUMER_REGISTERS>();
-        consume(shared, walk, &map_d, warpgroup);
+        consume(shared, walk, &map_d, warp / 4);
     }
 }
 

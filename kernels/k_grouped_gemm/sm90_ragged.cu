@@ -14,8 +14,10 @@
 #include "kernels/device/async_ragged.cuh"
 #include "kernels/device/early.cuh"
 #include "kernels/device/launch.h"
+#include "kernels/device/sums_box.cuh"
 #include "kernels/device/tensor_map.h"
-#include "kernels/device/wgmma_mn.cuh"
+#include "kernels/device/wgmma.cuh"
+#include "kernels/device/wgmma_shapes.cuh"
 #include "kernels/k_grouped_gemm/bf16.h"
 #include "kernels/k_grouped_gemm/order.cuh"
 
@@ -124,7 +126,7 @@ template <class S> static __device__ void place(tile &t, const problem &p, int i
 /* PANELS panels of 64 columns by 64 rows of a group, from its row `row` on. */
 template <int PANELS>
 static __device__ void load_panels(char *to, const CUtensorMap *map, uint64_t *full, bool in_one,
-                                   int column, const work &w, int row)
+                                   int column, int row, const work &w)
 {
     int y = TL_RAGGED_ROWS - w.rows + row, z = w.begin + w.rows;
     if (in_one) {
@@ -140,59 +142,77 @@ static __device__ void load_panels(char *to, const CUtensorMap *map, uint64_t *f
 /* The tile of d in four stages, panel after panel of 32 columns. */
 template <class S>
 static __device__ void load_sums(const shared_layout &shared, ring<S::STAGES> &at, const tile &t,
-                                 const CUtensorMap *map_d)
+                                 const CUtensorMap *map_d, bool elected)
 {
     const int row_boxes = S::BLOCK_M / 64, boxes = SUMS_BYTES / BOX_BYTES;
     for (int first = 0; first < 2 * BOXES; first += boxes, at.advance()) {
         uint64_t *full = shared.full + at.stage;
         tl_mbarrier_wait(shared.empty + at.stage, at.parity ^ 1);
-        tl_mbarrier_expect(full, SUMS_BYTES);
-        for (int i = 0; i < boxes; i++) {
-            int panel = (first + i) / row_boxes, row_box = (first + i) % row_boxes;
+        if (elected)
+            tl_mbarrier_expect(full, SUMS_BYTES);
+#pragma unroll
+        for (int i = 0; elected && i < boxes; i++) {
+            int panel = first / row_boxes + i / row_boxes, row_box = i % row_boxes;
             tl_tma_load_3d(shared.stage(at.stage) + i * BOX_BYTES, map_d, full,
                            t.column + panel * BOX_COLUMNS, t.row + row_box * 64, t.group);
         }
+        __syncwarp();
     }
 }
 
-/* Takes tiles from the counter that all blocks share, so that blocks end together whatever the
- * groups' sizes are, and loads them. The next number is asked for while the present tile loads. */
+/* What there is to do in a tile of a group. */
+template <class S> static __device__ tile tile_of(const problem &p, const work &w, int index)
+{
+    tile t;
+    t.group = w.group;
+    place<S>(t, p, index);
+    t.k_blocks = max(1, (w.rows + BLOCK_K - 1) / BLOCK_K);
+    t.last_steps = max(1, (w.rows - (t.k_blocks - 1) * BLOCK_K + 15) / 16);
+    t.how = !p.beta ? STORE : w.rows < p.load_below ? LOAD_ADD : REDUCE;
+    return t;
+}
+
+/* A warp, of which one lane loads. Takes tiles from the counter that all blocks share, so that
+ * blocks end together whatever the groups' sizes are. The next number is asked for while the
+ * present tile loads. */
 template <class S>
 static __device__ void produce(const shared_layout &shared, const problem &p, schedule *todo,
                                const CUtensorMap *map_a, const CUtensorMap *map_b,
                                const CUtensorMap *map_d)
 {
+    bool first_lane = threadIdx.x % 32 == 0, elected = tl_elect();
     ring<S::STAGES> at;
-    int slot = 0, total = todo->groups * p.tiles;
-    for (int number = (int)blockIdx.x, next; number < total; number = next) {
-        next = (int)gridDim.x + atomicAdd(&todo->next, 1);
+    int slot = 0, total = tl_uniform(todo->groups) * p.tiles;
+    for (int number = (int)blockIdx.x, next = 0; number < total; number = tl_uniform(next)) {
+        if (first_lane)
+            next = (int)gridDim.x + atomicAdd(&todo->next, 1);
         work w = work_at(todo, number / p.tiles);
+        w = {tl_uniform(w.group), tl_uniform(w.begin), tl_uniform(w.rows), 0};
         if (p.beta && w.rows == 0)
             continue;
-        tile t;
-        t.group = w.group;
-        place<S>(t, p, number % p.tiles);
-        t.k_blocks = max(1, (w.rows + BLOCK_K - 1) / BLOCK_K);
-        t.last_steps = max(1, (w.rows - (t.k_blocks - 1) * BLOCK_K + 15) / 16);
-        t.how = !p.beta ? STORE : w.rows < p.load_below ? LOAD_ADD : REDUCE;
-        for (int k = 0; k < t.k_blocks; k++) {
+        tile t = tile_of<S>(p, w, number % p.tiles);
+        for (int k = 0; k < t.k_blocks; k++, at.advance()) {
             char *a = shared.stage(at.stage), *b = a + S::A_PANELS * PANEL_BYTES;
             uint64_t *full = shared.full + at.stage;
             tl_mbarrier_wait(shared.empty + at.stage, at.parity ^ 1);
-            if (k == 0)
-                shared.tiles[slot] = t;
-            tl_mbarrier_expect(full, STAGE_BYTES);
-            load_panels<S::A_PANELS>(a, map_a, full, p.panels_in_one, t.row, w, k * BLOCK_K);
-            load_panels<S::B_PANELS>(b, map_b, full, p.panels_in_one, t.column, w, k * BLOCK_K);
-            at.advance();
+            if (elected) {
+                if (k == 0)
+                    shared.tiles[slot] = t;
+                tl_mbarrier_expect(full, STAGE_BYTES);
+                load_panels<S::A_PANELS>(a, map_a, full, p.panels_in_one, t.row, k * BLOCK_K, w);
+                load_panels<S::B_PANELS>(b, map_b, full, p.panels_in_one, t.column, k * BLOCK_K, w);
+            }
+            __syncwarp(); /* no lane falls a ring behind */
         }
         if (t.how == LOAD_ADD)
-            load_sums<S>(shared, at, t, map_d);
+            load_sums<S>(shared, at, t, map_d, elected);
         slot = (slot + 1) % TILE_SLOTS;
     }
     tl_mbarrier_wait(shared.empty + at.stage, at.parity ^ 1);
-    shared.tiles[slot].group = NO_TILE;
-    tl_mbarrier_arrive(shared.full + at.stage);
+    if (elected) {
+        shared.tiles[slot].group = NO_TILE;
+        tl_mbarrier_arrive(shared.full + at.stage);
+    }
 }
 
 /* --- the consumers ---------------------------------------------------------------------------- */
@@ -203,8 +223,8 @@ static __device__ __forceinline__ void multiply_step(float (&acc)[S::PARTS][S::S
 {
 #pragma unroll
     for (int part = 0; part < S::PARTS; part++)
-        tl_wgmma_mn(acc[part], a + part * (PANEL_BYTES >> 4) + step * 128, b + step * 128,
-                    accumulate);
+        tl_wgmma_bf16<S::BLOCK_N, 1, 1>(acc[part], a + part * (PANEL_BYTES >> 4) + step * 128,
+                                        b + step * 128, accumulate);
 }
 
 /* acc = a^T b over the group's rows, one wgmma group in flight while the next stage is waited for.
@@ -251,45 +271,14 @@ multiply_tile(float (&acc)[S::PARTS][S::SUMS], const shared_layout &shared, ring
     at.advance();
 }
 
-/* 64 rows by 32 columns of sums into a swizzled box at `to`, ADD: plus those of a box at `from`.
- * Odd rows take their blocks of eight columns in another order, so that four rows by eight columns,
- * which a half-warp writes at once, meet all banks. */
-template <bool ADD>
-static __device__ __forceinline__ void fill_box(uint32_t to, uint32_t from, const float *acc)
-{
-    int thread = threadIdx.x % 128, lane = thread % 32;
-    int row = thread / 32 * 16 + lane / 4;
-    bool odd = row % 2;
-    uint32_t at[4];
-    float2 old[2][4] = {};
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        int chunk = 2 * (odd ? i ^ 2 : i) + lane % 4 / 2;
-        at[i] = row * 128 + (chunk ^ row % 8) * 16 + lane % 2 * 8;
-        for (int half = 0; ADD && half < 2; half++)
-            old[half][i] = tl_shared_load(from + at[i] + half * 8 * 128);
-    }
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            const int mine = 4 * i + 2 * half, other = 4 * (i ^ 2) + 2 * half;
-            float2 pair = {odd ? acc[other] : acc[mine], odd ? acc[other + 1] : acc[mine + 1]};
-            if (ADD)
-                pair = {pair.x + old[half][i].x, pair.y + old[half][i].y};
-            tl_shared_store(to + at[i] + half * 8 * 128, pair);
-        }
-}
-
 /* A warpgroup's share of a tile out, box after box. Stores run on while the next tile is
  * multiplied. ADD: the tile of d follows in the ring. */
 template <class S, bool ADD>
 static __device__ __forceinline__ void
 store_tile(const float (&acc)[S::PARTS][S::SUMS], const shared_layout &shared, ring<S::STAGES> &at,
-           const CUtensorMap *map_d, const tile &t, const problem &p, int warpgroup)
+           const CUtensorMap *map_d, const tile &t, const problem &p, int warpgroup, bool leader)
 {
     char *store = shared.store + warpgroup * S::STORE_BUFFERS * BOX_BYTES;
-    bool leader = threadIdx.x % 128 == 0;
 #pragma unroll
     for (int box = 0; box < BOXES; box++) {
         const int panel = box / S::PARTS, part = box % S::PARTS;
@@ -301,9 +290,9 @@ store_tile(const float (&acc)[S::PARTS][S::SUMS], const shared_layout &shared, r
             tl_mbarrier_wait(shared.full + at.stage, at.parity);
         /* A stage has two panels of two boxes, or one of four. */
         int in_stage = panel % (2 / S::PARTS) * 2 * S::PARTS + warpgroup * S::PARTS + part;
-        fill_box<ADD>(tl_shared_address(buffer),
-                      tl_shared_address(shared.stage(at.stage) + in_stage * BOX_BYTES),
-                      &acc[part][panel * (BOX_COLUMNS / 2)]);
+        tl_sums_to_box<ADD>(tl_shared_address(buffer),
+                            tl_shared_address(shared.stage(at.stage) + in_stage * BOX_BYTES),
+                            &acc[part][panel * (BOX_COLUMNS / 2)]);
         tl_fence_async_shared();
         tl_named_barrier(1 + warpgroup, 128);
         int row = t.row + (warpgroup * S::PARTS + part) * 64,
@@ -330,7 +319,7 @@ template <class S>
 static __device__ void consume(const shared_layout &shared, const problem &p,
                                const CUtensorMap *map_d, int warpgroup)
 {
-    bool leader = threadIdx.x % 128 == 0;
+    bool leader = tl_uniform((int)threadIdx.x / 32) % 4 == 0 && tl_elect();
     float acc[S::PARTS][S::SUMS];
     ring<S::STAGES> at;
     for (int slot = 0;; slot = (slot + 1) % TILE_SLOTS) {
@@ -338,11 +327,12 @@ static __device__ void consume(const shared_layout &shared, const problem &p,
         tile t = shared.tiles[slot];
         if (t.group == NO_TILE)
             break;
+        t.group = tl_uniform(t.group), t.row = tl_uniform(t.row), t.column = tl_uniform(t.column);
         multiply_tile<S>(acc, shared, at, t, warpgroup, leader);
         if (t.how == LOAD_ADD)
-            store_tile<S, true>(acc, shared, at, map_d, t, p, warpgroup);
+            store_tile<S, true>(acc, shared, at, map_d, t, p, warpgroup, leader);
         else
-            store_tile<S, false>(acc, shared, at, map_d, t, p, warpgroup);
+            store_tile<S, false>(acc, shared, at, map_d, t, p, warpgroup, leader);
     }
     if (leader)
         tl_tma_store_wait_all();
@@ -359,7 +349,7 @@ static __global__ void __launch_bounds__(THREADS, 1)
     __shared__ tile tiles[TILE_SLOTS];
     char *base = (char *)(((uintptr_t)raw + 1023) & ~(uintptr_t)1023);
     shared_layout shared = {base, base + S::STAGES * STAGE_BYTES, full, empty, tiles};
-    int warpgroup = threadIdx.x / 128;
+    int warp = tl_uniform((int)threadIdx.x / 32);
     if (threadIdx.x == 0) {
         tl_prefetch_map(&map_a);
         tl_prefetch_map(&map_b);
@@ -372,13 +362,13 @@ static __global__ void __launch_bounds__(THREADS, 1)
     }
     cudaGridDependencySynchronize(); /* the order, and all that was before it */
     __syncthreads();
-    if (warpgroup == 2) {
+    if (warp >= 8) {
         tl_registers_shrink<PRODUCER_REGISTERS>();
-        if (threadIdx.x == 2 * 128)
+        if (warp == 8)
             produce<S>(shared, p, todo, &map_a, &map_b, &map_d);
     } else {
         tl_registers_grow<CONSUMER_REGISTERS>();
-        consume<S>(shared, p, &map_d, warpgroup);
+        consume<S>(shared, p, &map_d, warp / 4);
     }
 }
 
