@@ -31,8 +31,8 @@ enum {
     PANEL_BYTES = 64 * BLOCK_K * 2, /* 64 columns of MN-major weights */
     STORE_BYTES = 64 * 64 * 2,      /* a store box: 64 rows by 64 columns */
     STORE_BUFFERS = 2,              /* of each consumer warpgroup */
-    PRODUCER_REGISTERS = 40,
-    CONSUMER_REGISTERS = 232,
+    PRODUCER_REGISTERS = 56,
+    CONSUMER_REGISTERS = 224,
     LAUNCH_REGISTERS = 65536 / THREADS / 8 * 8, /* what __launch_bounds__ leaves a thread */
     SHARED_BYTES = 1024 + STAGES * (A_BYTES + B_BYTES) + 2 * STORE_BUFFERS * STORE_BYTES
 };
@@ -439,7 +439,7 @@ extern "C" const struct tl_kernel tl_kernel_m_grouped_gemm_sm90_padded = {
     .summary = "Groups padded to 128 rows, expert by row, 128x256x64 tiles, weights multicast to "
                "pairs of token tiles (DeepGEMM).",
     .dtypes = TL_DTYPE_BIT(TL_BF16),
-    .tunables = {{.name = "multicast", .fallback = 2, .choices = multicast_choices}},
+    .tunables = {{.name = "multicast", .fallback = 1, .choices = multicast_choices}},
     .legal = legal,
     .launch = launch,
 };
