@@ -100,7 +100,7 @@ end
 --   roofs peaks  (roofline) 1 to 3 {slope=, label=}, y = slope x up to the highest peak, and 1 or 2
 --                {y=, label=}
 --   order?       (stack, parts) names of series from the foot up, the same in every figure, so that a name
---                keeps its colour; series that it lacks are summed into "other"; (dots) names of rows
+--                keeps its colour; series that it lacks are summed into "other"; (dots, steps) names of rows
 --                from the top [as they come]
 --   caption?     {what?= [from the labels], n?=, statistic?= ("median of the updates"), interval?=
 --                ("95 % bootstrap intervals"), clock?=, device?=, commit?=, note?=}

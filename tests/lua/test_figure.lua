@@ -148,6 +148,10 @@ append {
   {name = "dots-awkward", kind = "dots", logy = true, preset = "acm-full", title = awkward, series = {
     named(awkward, 60, 1e-3, true), {name = "twice in a row", points = {{x = "smxx_variant_1", y = 2},
       {x = "smxx_variant_1", y = 20}, {x = ("a name that no column holds "):rep(9), y = 3}}}}},
+  {name = "steps-plain", kind = "steps", series = {named("32 experts", 5, 400), named("128 experts", 5, 300)},
+    references = {{y = 406, label = "dense"}}},
+  {name = "steps-awkward", kind = "steps", preset = "neurips", title = awkward, series = {
+    named(awkward, 20, 1e-7, true), named("zero", 20, -8, true), named("one", 1, 3)}},
   {name = "lines-band", kind = "lines", band = "90 % of updates", interval = "band",
     series = {curve("RapidGEMM", 6, 2), curve("DeepGEMM", 6, 3)}},
 }
@@ -306,6 +310,7 @@ raises({series = {{name = "n", points = {{x = "1", y = 1}}}}}, "points%[1%]%.x m
 raises({series = {{name = "n", points = {{x = 1, y = 1, lo = 2, hi = 1}}}}}, "lo 2 is above hi 1",
   "crossed interval")
 raises({kind = "bars", logy = true}, "bars start at zero", "bars on a log axis")
+raises({kind = "steps", logy = true}, "bars start at zero", "steps on a log axis")
 raises({kind = "bars", yrange = {1, 5}}, "bars start at zero", "bars cut at the foot")
 raises({series = six(5), yrange = {3, 1}}, "3 is not below 1", "empty yrange")
 
@@ -332,6 +337,13 @@ files = written({kind = "pairs", series = {named("logical", 2, 30), named("measu
 t.like(t.read(files.gp), "'2%.00×'", "pairs: the ratio is written")
 t.like(t.read(files.caption), "Above each pair: measured over logical%.", "pairs: and explained")
 t.like(t.read(files.tex), "& ratio .*2%.00 \\.*& %-%- & %-%- \\", "pairs: and in the table")
+files = written({kind = "steps", order = {"first"}, series = {
+  {name = "32 experts", points = {{x = "second", y = 500, lo = 490, hi = 510}, {x = "first", y = 2.5}}}}})
+t.like(t.read(files.dat), '2\t500\t490\t510\t"second"\t"500 %(200×%)"\n1\t2.5\tNaN\tNaN\t"first"\t"2%.50"',
+  "steps: a value beside each bar, and that over the bar above")
+t.like(t.read(files.caption), "Beside each bar: its value and, in brackets, that over the bar of the same series "
+  .. "above it%.", "steps: the caption says so")
+t.like(t.read(files.gp), "set xrange %[0:", "steps: bars start at zero")
 t.like(t.read(written({band = "central half", interval = "band"}).gp), "BAND = 'central half'",
   "a band is named in the key")
 
@@ -380,7 +392,7 @@ t.ok(math.abs(axes.width("DeepGEMM", 8) - 44.0) < 0.05, "axis: widths are those 
 -- Templates on their own, as a reader would run them.
 
 for kind, stem in pairs {lines = "lines-plain", bars = "bars-labels", trace = "trace-plain",
-  dots = "dots-plain", stack = "stack-plain", roofline = "roofline-plain"} do
+  dots = "dots-plain", steps = "steps-plain", stack = "stack-plain", roofline = "roofline-plain"} do
   if gnuplot then
     local target = string.format("%s/direct-%s.pdf", out, kind)
     local ok, words = shell(string.format(

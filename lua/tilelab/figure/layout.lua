@@ -126,6 +126,19 @@ local function ratio_room(figure, box)
   return box.ratio_turned and widest + 4 or LINE + 2
 end
 
+-- The range of values, widened by the text beside the bars of steps.
+local function with_text(figure, box)
+  local y, widest = figure.y, 0
+  for _, series in ipairs(figure.series) do
+    for _, point in ipairs(series.points) do
+      if point.text then widest = math.max(widest, axes.width(point.text, SIZE) + 8) end
+    end
+  end
+  local width = box.width - box.left - box.right
+  if widest == 0 or y.fixed_hi then return y end
+  return {lo = y.lo, fixed_lo = y.fixed_lo, hi = y.hi * width / math.max(width - widest, width / 4)}
+end
+
 -- Rows under each other, their labels on the left, values along x.
 local function place_rows(figure, box)
   local widest, count = 0, #figure.categories
@@ -137,7 +150,9 @@ local function place_rows(figure, box)
     widest = math.max(widest, axes.width(box.labels[c], SIZE))
   end
   box.left = 3 + widest + TIC
-  box.plot_height = math.max(24, count * (LINE + 1.2))
+  -- Bars of steps share their row, and each has its text beside it.
+  local row = figure.kind == "steps" and LINE * (#figure.series + 0.5) or LINE + 1.2
+  box.plot_height = math.max(24, count * row)
   if figure.height then
     box.plot_height = figure.height * 72 - box.top - box.bottom
     if box.plot_height < math.max(24, count * LINE) then
@@ -145,7 +160,7 @@ local function place_rows(figure, box)
         figure.height, count, (box.top + box.bottom + math.max(24, count * LINE)) / 72)
     end
   end
-  local y = figure.y
+  local y = with_text(figure, box)
   local options = {fixed_lo = y.fixed_lo, fixed_hi = y.fixed_hi, pad = 0.04}
   for _ = 1, 2 do
     box.x = along(y, figure.logy, box.width - box.left - box.right, 20, options)

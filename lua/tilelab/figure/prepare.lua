@@ -22,8 +22,9 @@ prepare.kinds = {
   stack = {template = "stack", axis = "category", stacked = true},
   parts = {template = "stack", axis = "category", stacked = true},
   dots = {template = "dots", axis = "row"},
+  steps = {template = "steps", axis = "row", from_zero = true},
 }
-local KIND_NAMES = {"lines", "bars", "trace", "dots", "pairs", "stack", "parts", "occupancy",
+local KIND_NAMES = {"lines", "bars", "trace", "dots", "steps", "pairs", "stack", "parts", "occupancy",
   "roofline"}
 
 local MAX_SERIES, MAX_NOTES, MAX_ROWS = 8, 4, 64
@@ -106,9 +107,11 @@ local function prepare_point(fig, point, where)
   if not axes.finite(copy.y) or (fig.logy and copy.y <= 0) or (fig.logx and copy.x <= 0)
     or (fig.stacked and copy.y < 0) then
     copy.y = nil
+  elseif fig.from_zero and copy.y < 0 then
+    copy.y = nil
   elseif axes.finite(lo) and axes.finite(hi) and not fig.stacked then
     if lo > hi then fail("%s: lo %g is above hi %g", where, lo, hi) end
-    if not fig.logy or hi > 0 then copy.lo, copy.hi = lo, hi end
+    if not fig.logy or hi > 0 then copy.lo, copy.hi = fig.from_zero and math.max(0, lo) or lo, hi end
   end
   return copy
 end
@@ -214,7 +217,7 @@ local function prepare_ranges(fig, spec)
   end
   local near = fig.axis ~= "row"
     and (y.lo >= 0 and y.lo < 0.5 * y.hi or y.hi <= 0 and y.hi > 0.5 * y.lo)
-  if not fig.logy and (fig.axis == "category" or spec.zero or (spec.zero == nil and near)) then
+  if not fig.logy and (fig.axis == "category" or fig.from_zero or spec.zero or (spec.zero == nil and near)) then
     if y.lo >= 0 then y.lo, y.fixed_lo = 0, true end
     if y.hi <= 0 then y.hi, y.fixed_hi = 0, true end
   end
@@ -298,6 +301,27 @@ local function prepare_stack(fig)
   return next(height) ~= nil
 end
 
+local function ratio_text(ratio)
+  local format = ratio < 9.995 and "%.2f×" or ratio < 99.95 and "%.1f×" or "%.4g×"
+  return string.format(format, ratio)
+end
+
+-- What stands beside each bar of steps: its value, and over that of the series' bar above it.
+local function prepare_steps(fig)
+  for _, series in ipairs(fig.series) do
+    local by_row, above = {}, nil
+    for _, point in ipairs(series.points) do by_row[point.x] = point.y and point or by_row[point.x] end
+    for row = 1, #fig.categories do
+      local point = by_row[row]
+      if point then
+        point.text = text.number(point.y, 3)
+        if above and above > 0 then point.text = ("%s (%s)"):format(point.text, ratio_text(point.y / above)) end
+        above = point.y
+      end
+    end
+  end
+end
+
 -- What stands above each pair: the second value over the first.
 local function prepare_pairs(fig, spec)
   if #spec.series ~= 2 then fail("pairs take two series, not %d", #spec.series) end
@@ -311,9 +335,7 @@ local function prepare_pairs(fig, spec)
       if s == 1 then
         first[c] = y
       elseif y and first[c] and first[c] > 0 and y >= 0 then
-        local ratio = y / first[c]
-        local format = ratio < 9.995 and "%.2f×" or ratio < 99.95 and "%.1f×" or "%.4g×"
-        fig.ratios[c] = {value = ratio, label = string.format(format, ratio)}
+        fig.ratios[c] = {value = y / first[c], label = ratio_text(y / first[c])}
       end
     end
   end
@@ -383,17 +405,17 @@ local function new_figure(spec)
     fig[name] = spec[name] ~= nil and text.clean(spec[name]) or nil
   end
   fig.xlabel, fig.ylabel = fig.xlabel or "", fig.ylabel or ""
-  if fig.axis == "category" and (fig.logy or fig.logx) then
+  if (fig.axis == "category" or fig.from_zero) and (fig.logy or fig.logx) then
     fail("bars start at zero, so they have no log axis: use kind 'dots'")
   end
   if fig.kind == "occupancy" and (fig.logy or fig.logx) then fail("occupancy has no log axis") end
   for key, kind in pairs {roofs = "roofline", peaks = "roofline", order = "stack"} do
-    local ordered = key == "order" and (fig.kind == "dots" or fig.stacked)
+    local ordered = key == "order" and (fig.axis == "row" or fig.stacked)
     if spec[key] and fig.kind ~= kind and not ordered then
       fail("%s are for kind '%s'", key, kind)
     end
   end
-  if fig.kind == "dots" then
+  if fig.axis == "row" then
     for _, name in ipairs(check_type(spec.order, "table", "order") or {}) do
       category(fig, text.clean(name))
     end
@@ -451,6 +473,7 @@ function prepare.figure(spec)
     fig.series[#fig.series + 1] = prepare_series(fig, series, s)
   end
   if fig.kind == "pairs" then prepare_pairs(fig, spec) end
+  if fig.kind == "steps" then prepare_steps(fig) end
   if fig.kind == "roofline" then prepare_roofs(fig, spec) end
   if fig.stacked and not prepare_stack(fig) then fig.series = {} end
   if #fig.series == 0 then

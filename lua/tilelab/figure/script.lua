@@ -28,6 +28,7 @@ end
 local HEADS = {
   number = "# x\ty\tlo\thi\tmark (1 highlighted, 2 alone between gaps)",
   category = "# cluster\ty\tlo\thi\tlabel", row = "# row\ty\tlo\thi\tlabel",
+  steps = "# row\ty\tlo\thi\tlabel\ttext",
   stack = "# cluster\tpercent\tfrom\tto\tlabel", parts = "# cluster\ty\tfrom\tto\tlabel",
 }
 
@@ -47,6 +48,7 @@ function script.data(figure)
           row[5] = point.mark and "1" or point.alone and "2" or "0"
         else
           row[5] = '"' .. point.label:gsub('"', "'") .. '"'
+          row[6] = point.text and '"' .. point.text .. '"'
         end
         out[#out + 1] = table.concat(row, "\t")
         gap = false
@@ -85,6 +87,7 @@ local USED = {
     "KEY_LINES", "KEY_DOTTED", "ALONE"},
   bars = {"INTERVALS", "KEY_BOTH"},
   dots = {"INTERVALS", "KEY_BOTH"},
+  steps = {"INTERVALS", "KEY_BOTH"},
   stack = {"KEY_BOTH"},
   roofline = {"INTERVALS", "MARKS", "KEY_BOTH"},
   trace = {"BANDS", "MARKS", "KEY_BOTH", "ALONE"},

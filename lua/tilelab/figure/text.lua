@@ -106,7 +106,7 @@ local function sentence(s)
   return s:match("[.!?]$") and s or s .. "."
 end
 
-local MARK = {bars = "bar", pairs = "bar", stack = "segment", parts = "segment"}
+local MARK = {bars = "bar", pairs = "bar", steps = "bar", stack = "segment", parts = "segment"}
 
 -- Caption of a prepared figure (see draw): what is plotted, statistic and n, what the intervals
 -- are, device, clock and commit. A condition that the caller did not give is said to be
@@ -129,6 +129,10 @@ function text.caption(figure)
   if figure.kind == "stack" then add("Bars add up to 100 %%") end
   if figure.kind == "pairs" then
     add("Above each pair: %s over %s", figure.series[#figure.series].name, figure.series[1].name)
+  end
+  if figure.kind == "steps" then
+    add("Beside each bar: its value%s", #figure.categories > 1
+      and " and, in brackets, that over the bar of the same series above it" or "")
   end
   for _, roof in ipairs(figure.roofs or {}) do
     add("Roof: %s, ridge at %s", roof.label, text.number(roof.ridge, 3))
