@@ -1,7 +1,7 @@
 -- What tests and benchmarks of the grouped GEMMs share: group sizes, shapes, correctness cases,
 -- operands, and the check of a result against its reference, on any device.
 --
---   grouped.sizes(distribution, rows, experts, seed) -> list
+--   grouped.sizes(distribution, rows, experts, seed[, exponent]) -> list
 --   grouped.offsets(sizes) -> list that begins with 0
 --   grouped.padded(sizes, alignment) -> list, each rounded up to a multiple
 --   grouped.cases() -> list of {name, sizes, n, k, layout, tail}
@@ -62,15 +62,15 @@ local function draw(random, rows, weights)
 end
 
 -- Rows of each expert: "uniform", equal but for a remainder; "multinomial", each row to any expert;
--- "zipf", with probability proportional to rank^-0.8, ranks in random order.
-function grouped.sizes(distribution, rows, experts, seed)
+-- "zipf", with probability proportional to rank^-exponent (0.8), ranks in random order.
+function grouped.sizes(distribution, rows, experts, seed, exponent)
   local random, weights = lab.random(seed or 0, STREAM), {}
   if distribution == "uniform" then return uniform(rows, experts) end
   if distribution ~= "multinomial" and distribution ~= "zipf" then
     error(("unknown distribution '%s'; there are: %s"):format(tostring(distribution),
       table.concat(grouped.distributions, " ")), 2)
   end
-  for e = 1, experts do weights[e] = distribution == "zipf" and e ^ -ZIPF_EXPONENT or 1 end
+  for e = 1, experts do weights[e] = distribution == "zipf" and e ^ -(exponent or ZIPF_EXPONENT) or 1 end
   return draw(random, rows, random:shuffle(weights))
 end
 

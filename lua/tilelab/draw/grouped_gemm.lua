@@ -22,6 +22,7 @@
 
 local core = require "tilelab_core"
 local draw = require "tilelab.draw"
+local figures = require "tilelab.grouped_gemm.figures"
 local rows = require "tilelab.rows"
 
 local grouped = {
@@ -43,47 +44,9 @@ local grouped = {
 grouped.sample_columns = { "op", "experts", "rows", "distribution", "variant", "beta", "part", "round", "time_us",
   "sm_clock_mhz" }
 
-local OURS, PADDED = "RapidGEMM-style (ours)", "DeepGEMM-style (ours)"
-
--- Variants in the order of legends: name, slot. Those of torch ran in a process of their own, so that
--- only their shares of its dense product compare with the others.
-local VARIANTS = {
-  { "sm90_ragged", OURS, 1 }, { "cpu_ragged", OURS, 1 }, { "sm90_padded", PADDED, 2 }, { "cpu_padded", PADDED, 2 },
-  { "cublaslt_loop", "cuBLASLt, one product an expert", 3 }, { "cublaslt_grouped", "cuBLASLt, grouped", 5 },
-  { "torch_grouped_mm", "torch._grouped_mm", 4 }, { "cublaslt_dense", "cuBLASLt, one dense product", 8 },
-}
+local OURS, PADDED, VARIANTS = figures.OURS, figures.PADDED, figures.VARIANTS
 local OPS = { "fwd_w13", "fwd_w2", "dgrad_w2", "dgrad_w13" }
 local DISTRIBUTIONS = { "multinomial", "zipf", "uniform" }
-
-local function where(data, conditions)
-  local list = {}
-  for _, row in ipairs(data.rows) do
-    local keep = true
-    for column, text in pairs(conditions) do keep = keep and row[column] == text end
-    if keep then list[#list + 1] = row end
-  end
-  return list
-end
-
-local function values_of(list, column)
-  local seen, values = {}, {}
-  for _, row in ipairs(list) do
-    if not seen[row[column]] then seen[row[column]], values[#values + 1] = true, row[column] end
-  end
-  return values
-end
-
--- "20" or "18 to 20" of a column; nil where it has no number.
-local function span(list, column, format)
-  local lo, hi = math.huge, -math.huge
-  for _, row in ipairs(list) do
-    local value = rows.number(row[column])
-    if value then lo, hi = math.min(lo, value), math.max(hi, value) end
-  end
-  if lo > hi then return nil end
-  local from, to = format:format(lo), format:format(hi)
-  return from == to and from or from .. " to " .. to
-end
 
 -- One series a variant: point(row) -> {x, y, lo, hi}, for the ops in their order.
 local function series_of(list, point, skip)
@@ -102,27 +65,15 @@ local function series_of(list, point, skip)
   return result
 end
 
-local function caption(data, list, what, statistic, note)
-  local power = span(list, "power_w", "%.0f")
-  local notes = { note, power and ("Power at the end of the rounds: %s W"):format(power) }
-  local parts = {}
-  for i = 1, 2 do parts[#parts + 1] = notes[i] end
-  return { what = ("%s: %s rows over %s experts, %s sizes, bf16%s"):format(what, span(list, "rows", "%.0f"),
-      table.concat(values_of(list, "experts"), " and "), list[1].distribution,
-      data.provenance.mode == "cold" and ", L2 cold" or ""),
-    n = span(list, "rounds", "%.0f") .. " rounds", statistic = statistic,
-    interval = "95 % intervals of the median", note = #parts > 0 and table.concat(parts, ". ") or nil }
-end
-
 local function throughput(data, list, experts)
   local function point(row)
-    local flops = data:number(row, "tflops") * data:number(row, "time_us")
-    return { x = row.op, y = data:number(row, "tflops"), lo = flops / data:number(row, "time_us_hi"),
-      hi = flops / data:number(row, "time_us_lo") }
+    local made = figures.throughput(data, row)
+    made.x = row.op
+    return made
   end
   return { name = "grouped_gemm_" .. experts, kind = "bars", preset = "acm-column", xlabel = "Product",
     ylabel = "Useful TFLOP/s", series = series_of(list, point, { torch_grouped_mm = true }),
-    caption = caption(data, list, "Throughput of real rows", "median") }
+    caption = figures.caption(data, list, "Throughput of real rows", "median") }
 end
 
 -- All numbers of experts beside each other; nil where nothing was held against a dense product.
@@ -136,8 +87,8 @@ local function shares(data, list)
   if #series == 0 then return nil end
   return { name = "grouped_gemm_share", kind = "bars", preset = "acm-full", xlabel = "Product, experts",
     ylabel = "Share of the dense product", series = series, references = { { y = 1, label = "dense product" } },
-    caption = caption(data, held, "Throughput of real rows over that of one dense product of the same FLOPs and "
-      .. "transposes", "median of the rounds' ratios", "torch is held against the dense product of torch, in rounds "
+    caption = figures.caption(data, held, "Throughput of real rows over that of one dense product of the same "
+      .. "FLOPs and transposes", "median of the rounds' ratios", "torch is held against the dense product of torch, in rounds "
       .. "of its own") }
 end
 
@@ -176,16 +127,16 @@ local function padding(data, list, experts)
   if not padded then return nil end
   return { name = "grouped_gemm_padding_" .. experts, kind = "parts", preset = "acm-full",
     xlabel = "Product and layout", ylabel = "Time (µs)", series = series, order = order,
-    caption = caption(data, list, "Time of the product and of the kernels that a padded layout needs around it",
+    caption = figures.caption(data, list, "Time of the product and of the kernels that a padded layout needs around it",
       "median", ("ragged: %s; padded to 128 rows: %s"):format(OURS, PADDED)) }
 end
 
 function grouped.draw(data, options)
   local distribution
   for _, name in ipairs(DISTRIBUTIONS) do
-    distribution = distribution or #where(data, { distribution = name }) > 0 and name
+    distribution = distribution or #figures.where(data, { distribution = name }) > 0 and name
   end
-  local list, specs = where(data, { distribution = distribution }), {}
+  local list, specs = figures.where(data, { distribution = distribution }), {}
   local forward = {}
   for _, row in ipairs(list) do
     if not row.op:find "^wgrad" then forward[#forward + 1] = row end
@@ -193,7 +144,7 @@ function grouped.draw(data, options)
   if #forward == 0 then
     error(core.error_new("refused", data.path .. ": no rows of fwd or dgrad, which the figures show", "format"), 0)
   end
-  for _, experts in ipairs(values_of(forward, "experts")) do
+  for _, experts in ipairs(figures.values_of(forward, "experts")) do
     local some = {}
     for _, row in ipairs(forward) do
       if row.experts == experts then some[#some + 1] = row end

@@ -1,15 +1,17 @@
 -- Problems of the grouped GEMM benchmark: group sizes and widths, the memory that they share, and for each
 -- variant a contender that is checked, timed and counted.
 --
---   problem.grid{ops =, experts =, distributions =, rows =, shrink =, seed = 0} -> list of {op, experts, rows,
---       distribution, sizes, layout, n, k, padded_rows}
+--   problem.new{op =, experts =, rows =, distribution =, exponent = of zipf, shrink =, seed = 0} -> {op, experts,
+--       rows, distribution, exponent, sizes, layout, n, k, padded_rows}
+--   problem.grid{ops =, experts =, distributions =, rows =, shrink =, seed = 0} -> list of them
 --   problem.size_columns, problem.size_row(p): a problem as a row of a file
 --   local pool = problem.pool(device, list)
---   pool:contender(variant, p) -> contender | nil, why the variant cannot run here
+--   pool:contender(variant, p[, tunables]) -> contender | nil, why the variant cannot run here
 --   contender:check() -> whether the result agrees, and in words where it agrees least
 --
--- A contender: variant, beta, plan (what is timed), flops (of real rows), and where rows are padded
--- padded_flops and parts = {pad =, unpad =}: functions that launch what comes before and after the plan.
+-- A contender: name (the variant's unless changed), variant, problem, beta, plan (what is timed), flops (of
+-- real rows), and where rows are padded padded_flops and parts = {pad =, unpad =}: functions that launch what
+-- comes before and after the plan.
 --
 -- All problems use one buffer for each operand, filled once: a view of it for each problem. The reference
 -- of a problem is computed when first needed and dropped with the next problem's.
@@ -38,17 +40,22 @@ end
 
 -- Widths are those of grouped.shapes over `shrink`; sizes depend on the distribution, the rows, the experts
 -- and the seed only, so that all ops see the same.
+function problem.new(spec)
+  local shape = grouped.shapes[spec.op]
+  assert(shape and GEMM[shape.layout], spec.op .. " is no product of the forward pass or of a data gradient")
+  local sizes = grouped.sizes(spec.distribution, spec.rows, spec.experts, spec.seed, spec.exponent)
+  return { op = spec.op, experts = spec.experts, rows = spec.rows, distribution = spec.distribution,
+    exponent = spec.exponent, sizes = sizes, layout = shape.layout, n = shape.n // spec.shrink,
+    k = shape.k // spec.shrink, padded_rows = sum(grouped.padded(sizes, ALIGNMENT)) }
+end
+
 function problem.grid(spec)
   local list = {}
   for _, op in ipairs(spec.ops) do
-    local shape = grouped.shapes[op]
-    assert(shape and GEMM[shape.layout], op .. " is no product of the forward pass or of a data gradient")
     for _, experts in ipairs(spec.experts) do
       for _, distribution in ipairs(spec.distributions) do
-        local sizes = grouped.sizes(distribution, spec.rows, experts, spec.seed)
-        list[#list + 1] = { op = op, experts = experts, rows = spec.rows, distribution = distribution, sizes = sizes,
-          layout = shape.layout, n = shape.n // spec.shrink, k = shape.k // spec.shrink,
-          padded_rows = sum(grouped.padded(sizes, ALIGNMENT)) }
+        list[#list + 1] = problem.new { op = op, experts = experts, rows = spec.rows, distribution = distribution,
+          shrink = spec.shrink, seed = spec.seed }
       end
     end
   end
@@ -65,7 +72,9 @@ function problem.size_row(p)
   return row
 end
 
-function problem.name(p) return ("%s, %d experts, %s"):format(p.op, p.experts, p.distribution) end
+function problem.name(p)
+  return ("%s, %d experts, %s%s"):format(p.op, p.experts, p.distribution, p.exponent and " " .. p.exponent or "")
+end
 
 -- --- shared memory ----------------------------------------------------------------------------
 
@@ -126,7 +135,7 @@ local Contender = {}
 Contender.__index = Contender
 
 local function contender(fields)
-  fields.beta, fields.parts = 0, fields.parts or {}
+  fields.name, fields.beta, fields.parts = fields.variant, 0, fields.parts or {}
   fields.flops = 2 * product(fields.problem.rows, fields.problem.n, fields.problem.k)
   return setmetatable(fields, Contender)
 end
@@ -148,14 +157,14 @@ local function plan_of(args)
   return nil, ("this build has no %s/%s"):format(args.op, args.variant)
 end
 
-local function grouped_args(p, variant, current)
+local function grouped_args(p, variant, current, tunables)
   return { op = "m_grouped_gemm", variant = variant, layout = p.layout, a = current.x, b = current.b, d = current.y,
-    group_offsets = current.offsets }
+    group_offsets = current.offsets, tunables = tunables }
 end
 
-local function ragged(pool, variant, p)
+local function ragged(pool, variant, p, tunables)
   local current = pool:operands(p)
-  local plan, message = plan_of(grouped_args(p, variant, current))
+  local plan, message = plan_of(grouped_args(p, variant, current, tunables))
   if not plan then return nil, message end
   return contender { variant = variant, problem = p, plan = plan, y = current.y,
     checker = function() return checker_of(current, p) end }
@@ -196,7 +205,7 @@ local function padding_plans(pool, current, own)
   return plans
 end
 
-local function padded(pool, variant, p)
+local function padded(pool, variant, p, tunables)
   local current, m = pool:operands(p), p.padded_rows
   local function index(count)
     return lab.check(lab.tensor { device = pool.device, dtype = "i32", shape = { count }, fill = 0 })
@@ -206,7 +215,7 @@ local function padded(pool, variant, p)
   local around, message = padding_plans(pool, current, own)
   if not around then return nil, message end
   local plan, reason = plan_of { op = "m_grouped_gemm", variant = variant, layout = p.layout, a = own.x, b = current.b,
-    d = own.y, group_offsets = own.offsets, row_experts = own.experts }
+    d = own.y, group_offsets = own.offsets, row_experts = own.experts, tunables = tunables }
   if not plan then return nil, reason end
   return contender { variant = variant, problem = p, plan = plan, y = current.y,
     padded_flops = 2 * product(m, p.n, p.k), checker = function() return checker_of(current, p) end,
@@ -220,9 +229,10 @@ local function padded(pool, variant, p)
 end
 
 -- One product of all rows with one expert's weights, the fastest of the vendor's suggestions. It is the
--- same for all problems of an op, so it is tuned once.
+-- same for all problems of an op and a number of rows, so it is tuned once.
 local function dense(pool, variant, p)
-  local known = pool.dense[p.op]
+  local key = ("%s %d"):format(p.op, p.rows)
+  local known = pool.dense[key]
   if not known then
     local x, b, y = view(pool.x, p.rows, p.k), weights(pool, p), view(pool.y, p.rows, p.n)
     local plan, message = plan_of { op = "gemm", variant = variant, a = x, b = b, d = y, layout = p.layout }
@@ -231,19 +241,19 @@ local function dense(pool, variant, p)
     for _, other in pairs(pool.dense) do other.checker:close() end
     known = { plan = plan, y = y, checker = grouped.checker { a = x, b = weights(pool, p, 1), layout = p.layout,
       group_offsets = i32(pool.device, { 0, p.rows }) } }
-    pool.dense = { [p.op] = known }
+    pool.dense = { [key] = known }
   end
   return contender { variant = variant, problem = p, plan = known.plan, y = known.y,
     checker = function() return known.checker end }
 end
 
 local builders = { cublaslt_dense = dense, cublaslt_loop = loop, sm90_ragged = ragged, sm90_padded = padded,
-  cpu_ragged = ragged, cpu_padded = padded }
+  smxx_plain = ragged, cpu_ragged = ragged, cpu_padded = padded }
 
 -- Variants that a device can have, in the order of the record.
 problem.variants = { gpu = { "cublaslt_dense", "sm90_ragged", "sm90_padded", "cublaslt_loop" },
   cpu = { "cpu_ragged", "cpu_padded" } }
 
-function Pool:contender(variant, p) return builders[variant](self, variant, p) end
+function Pool:contender(variant, p, tunables) return builders[variant](self, variant, p, tunables) end
 
 return problem
