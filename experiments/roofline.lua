@@ -12,11 +12,19 @@ local function kernels(device, tensor)
     kernel(("cublaslt %d³"):format(size), plan)
     list[#list].plan:tune()
   end
-  for _, rows in ipairs { 16384, 1024 } do -- 32 experts, fprop of the 30B-A3B layout's w13
-    local offsets = {}
-    for e = 0, 32 do offsets[e + 1] = math.floor(rows * e / 32) end
-    kernel(("sm90_ragged, %d rows"):format(rows), { op = "m_grouped_gemm", variant = "sm90_ragged",
-      a = tensor("bf16", rows, 3072), b = tensor("bf16", 32, 2560, 3072), d = tensor("bf16", rows, 2560),
+  -- Products of an expert layer (w13, forward) with the same operands: two with many rows, and one whose
+  -- weights are read for few.
+  local grouped = require "tilelab.grouped"
+  local function filled(seed, ...)
+    return grouped.fill(lab.check(lab.tensor { device = device, dtype = "bf16", shape = { ... } }), seed)
+  end
+  local x, weights = filled(1, 32768, 3072), filled(2, 128, 2560, 3072)
+  for _, problem in ipairs { { 32768, 32 }, { 32768, 128 }, { 1024, 32 } } do
+    local rows, experts = problem[1], problem[2]
+    local offsets = grouped.offsets(grouped.sizes("multinomial", rows, experts, 1))
+    kernel(("fwd_w13, %d experts, %d rows"):format(experts, rows), { op = "m_grouped_gemm", variant = "sm90_ragged",
+      a = x:view(0, { rows, 3072 }), b = weights:view(0, { experts, 2560, 3072 }),
+      d = lab.check(lab.tensor { device = device, dtype = "bf16", shape = { rows, 2560 } }),
       group_offsets = lab.tensor_from(device, "i32", offsets) })
   end
   return list
