@@ -128,6 +128,89 @@ function builders.grouped_gemm(add)
   end
 end
 
+-- Products that move `experts` matrices of weights and compute `computed` rows: microseconds.
+local function product_us(experts, computed) return math.max(experts * 4.1, computed * 0.0205) + 6 end
+
+function builders.rows_per_expert(add)
+  local function rows(per_expert, experts, distribution, exponent, waste)
+    local real = per_expert * experts
+    local dense_us, flops = product_us(1, real), 2 * real * 2560 * 3072
+    local ragged_us = product_us(experts, real * 1.01 + 4 * experts) * (1 + 0.0005 * experts)
+    local padded_rows = real + waste * experts
+    for _, variant in ipairs { "cublaslt_dense", "sm90_ragged", "sm90_padded" } do
+      local padded = variant == "sm90_padded"
+      local time = variant == "cublaslt_dense" and dense_us or padded and product_us(experts, padded_rows) * 1.04
+        or ragged_us
+      local whole = time + (padded and 170 * real / 32768 + 12 or 0)
+      add { op = "fwd_w13", rows_per_expert = per_expert, experts = experts, rows = real,
+        distribution = distribution, exponent = exponent, variant = variant, time_us = time, time_us_lo = time * 0.98,
+        time_us_hi = time * 1.03, pad_us = padded and (whole - time) * 0.6 or "-",
+        unpad_us = padded and (whole - time) * 0.4 or "-", whole_us = whole, whole_us_lo = whole * 0.98,
+        whole_us_hi = whole * 1.03, rounds = 20, tflops = flops / time * 1e-6, tflops_whole = flops / whole * 1e-6,
+        share_of_dense = dense_us / time, dram_gbps = math.min(3900, experts * 15.7e3 / time),
+        computed_rows = padded and padded_rows or variant == "sm90_ragged" and real + 4 * experts or real,
+        ratio = time / ragged_us, ratio_lo = time / ragged_us * 0.99, ratio_hi = time / ragged_us * 1.01,
+        whole_ratio = whole / ragged_us, whole_ratio_lo = whole / ragged_us * 0.99,
+        whole_ratio_hi = whole / ragged_us * 1.01, sm_clock_mhz = 1500 + experts, power_w = 640 }
+    end
+  end
+  for power = 4, 13 do
+    local per_expert = 1 << power
+    rows(per_expert, math.min(256, 32768 // per_expert), "multinomial", "-",
+      per_expert < 128 and 128 - per_expert or 64)
+  end
+  for i, exponent in ipairs { 0, 0.4, 0.8, 1.2 } do
+    rows(256, 128, ("zipf_%g"):format(exponent), exponent, 60 + 4 * i)
+  end
+end
+
+function builders.raster(add)
+  for e, experts in ipairs { 1, 32, 128 } do
+    local function row(variant, band, time, hits, read)
+      add { op = "fwd_w13", experts = experts, rows = 32768, distribution = "multinomial", variant = variant,
+        band = band, time_us = time, time_us_lo = time * 0.996, time_us_hi = time * 1.004, rounds = 20,
+        tflops = 515396 / time, share_of_dense = 680 / time, l2_hit_pct = hits, dram_read_bytes = read,
+        dram_write_bytes = 0.15e9, logical_bytes = 0.37e9 + experts * 15.7e6, dram_gbps = read / time * 1e-3,
+        sm_clock_mhz = 1500 + 10 * e, power_w = 650 }
+    end
+    row("cublaslt_dense", "-", 680, 71, 0.3e9)
+    for i, band in ipairs { 1, 2, 4, 8, 16 } do
+      row("sm90_ragged", band, 690 + 20 * e + (experts == 1 and 150 / band or 4 * (i - 4) ^ 2), 55 + 5 * i - 4 * e,
+        0.22e9 + experts * 15.7e6 + (experts == 1 and 1.2e9 or 0.3e9) / band)
+    end
+  end
+end
+
+-- Steps of the ladder: name, variant, microseconds with 32 and 128 experts.
+local STEPS = { { "a thread an element", "smxx_plain", 121000, 124000 },
+  { "TMA, wgmma, 2 stages", "sm90_ragged", 1190, 1420 }, { "+ 6 stages", "sm90_ragged", 830, 1050 },
+  { "+ store beside multiply", "sm90_ragged", 742, 930 }, { "+ loads shared by pairs", "sm90_ragged", 731, 905 },
+  { "+ tails in steps of 8", "sm90_ragged", 702, 802 }, { "+ bands of 8 tiles", "sm90_ragged", 694, 790 } }
+
+function builders.gemm_ladder(add)
+  for e, experts in ipairs { 32, 128 } do
+    local function row(step, name, variant, time, before)
+      local gain = before and before / time or "-"
+      local made = { op = "fwd_w13", experts = experts, rows = 32768, distribution = "multinomial", step = step,
+        name = name, variant = variant, stages = step > 1 and 6 or "-", turns = step > 1 and 2 or "-",
+        multicast = step > 1 and 2 or "-", tail = step > 1 and 8 or "-", band = step > 1 and 8 or "-",
+        time_us = time, time_us_lo = time * 0.99, time_us_hi = time * 1.01, rounds = step == 1 and 6 or 20,
+        tflops = 515396 / time, share_of_dense = 680 / time, gain = gain, gain_lo = gain,
+        gain_hi = gain, tensor_pct = step == 1 and 0 or 58000 / time,
+        dram_gbps = 1e6 / time, dram_pct = 25000 / time, l2_hit_pct = 60 + 3 * step, occupancy_pct = 20,
+        sm_clock_mhz = 1500 + 10 * e, power_w = 650 }
+      for i, reason in ipairs { "long_scoreboard", "gmma", "barrier", "wait", "short_scoreboard", "mio_throttle",
+        "math_pipe_throttle" } do
+        made["stall_" .. reason .. "_pct"] = (i * (step + 3)) % 5 * 5 + 1
+      end
+      made.stall_other_pct = 3
+      add(made)
+    end
+    row(0, "cublaslt_dense", "cublaslt_dense", 680)
+    for i, step in ipairs(STEPS) do row(i, step[1], step[2], step[2 + e], i > 1 and STEPS[i - 1][2 + e]) end
+  end
+end
+
 -- Experiments that can be made up, sorted.
 function made_up.experiments()
   local names = {}

@@ -29,6 +29,26 @@ t.is(problem.size_row(first).sizes, "250 250 250 250", "as others read them")
 t.ok(not pcall(problem.grid, { ops = { "wgrad_w13" }, experts = { 4 }, distributions = { "uniform" }, rows = 8,
   shrink = 1 }), "a weight gradient is another operation")
 
+local skewed = problem.new { op = "fwd_w2", experts = 33, rows = 1000, distribution = "zipf", exponent = 1.2,
+  shrink = 16 }
+t.is(problem.name(skewed), "fwd_w2, 33 experts, zipf 1.2", "a skew of its own is in the name")
+local function most(sizes) return math.max(table.unpack(sizes)) end
+t.ok(most(skewed.sizes) > most(grouped.sizes("zipf", 1000, 33, 0)), "and in the sizes")
+t.is(table.concat(grouped.sizes("zipf", 1000, 33, 5, 0), " "), table.concat(grouped.sizes("multinomial", 1000, 33, 5),
+  " "), "exponent 0 is no skew")
+
+-- Steps keep what the step before had.
+
+local steps = require("tilelab.grouped_gemm.ladder").entries { { "plain", variant = "smxx_plain", rounds = 6 },
+  { "first", variant = "sm90_ragged", stages = 2, band = 1 }, { "deeper", stages = 6 }, { "wider", band = 8 } }
+t.is(#steps, 5, "the dense product and each step")
+t.is(("%s %s %d"):format(steps[2].variant, tostring(next(steps[2].tunables)), steps[2].rounds), "smxx_plain nil 6",
+  "the plain kernel has no tunables")
+local wider = steps[5]
+t.is(("%s %d %d %s %d"):format(wider.variant, wider.tunables.stages, wider.tunables.band, tostring(wider.rounds),
+  wider.step), "sm90_ragged 6 8 nil 4", "the last step has all")
+t.is(steps[4].tunables.band, 1, "the one before does not")
+
 -- Contenders of all problems share memory and agree with the reference.
 
 do
