@@ -88,8 +88,8 @@ local function shares(data, list)
   return { name = "grouped_gemm_share", kind = "bars", preset = "acm-full", xlabel = "Product, experts",
     ylabel = "Share of the dense product", series = series, references = { { y = 1, label = "dense product" } },
     caption = figures.caption(data, held, "Throughput of real rows over that of one dense product of the same "
-      .. "FLOPs and transposes", "median of the rounds' ratios", "torch is held against the dense product of torch, in rounds "
-      .. "of its own") }
+      .. "FLOPs and transposes", "median of the rounds' ratios", "torch is held against the dense product of torch, in "
+      .. "rounds of its own") }
 end
 
 local PARTS = { { "time_us", "product" }, { "pad_us", "padding" }, { "unpad_us", "unpadding" },

@@ -59,7 +59,7 @@ local function bytes(data, list)
     return { y = data:number(row, "logical_bytes") * 1e-9 }
   end) or {}
   for _, series in ipairs(needed) do
-    series.name, series.dotted, series.key = series.name .. ", each operand once", true, false
+    series.name, series.dotted = series.name .. ", needed", true
     moved[#moved + 1] = series
   end
   return moved
@@ -80,7 +80,8 @@ function raster.draw(data, options)
     return hits and { y = hits }
   end), figures.reading(data, list, "Sectors found in L2, of those looked up"))
   add("raster_dram", "Device memory (GB)", bytes(data, list),
-    figures.reading(data, list, "Bytes that device memory moved, read and written"))
+    figures.reading(data, list, "Bytes that device memory moved, read and written, and those that are needed, "
+      .. "each operand once"))
   return draw.figures(data, options, specs)
 end
 
