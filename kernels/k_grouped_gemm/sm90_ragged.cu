@@ -17,7 +17,6 @@
 #include "kernels/device/sums_box.cuh"
 #include "kernels/device/tensor_map.h"
 #include "kernels/device/wgmma.cuh"
-#include "kernels/device/wgmma_shapes.cuh"
 #include "kernels/k_grouped_gemm/bf16.h"
 #include "kernels/k_grouped_gemm/order.cuh"
 
