@@ -8,7 +8,8 @@
 --   grouped.operands{sizes =, n =, k =, ...} -> arguments of m_grouped_gemm, their last offset
 --   grouped.fill(tensor, seed) -> tensor, of normal values
 --   grouped.checker{a =, b =, group_offsets =, ...} -> checker
---   checker:check(d[, bound]) -> pass, text, groups          checker:close()
+--   checker:check(d[, bound]) -> pass, text, groups
+--   checker:refresh()                                        checker:close()
 --   grouped.shapes, grouped.distributions
 
 local lab = require "tilelab"
@@ -217,7 +218,8 @@ end
 
 -- Computes the reference of a problem, which stays good as long as its operands do:
 --   {a =, b =, group_offsets =, op = "m_grouped_gemm" or "k_grouped_gemm", layout =, beta =,
---    start = d before it is added to, relative =, scaled =}
+--    start = d before it is added to, or the seed that grouped.fill filled it from, which is much
+--    faster for a large one on a GPU, relative =, scaled =}
 -- An element agrees when |d - reference| <= relative |reference| + scaled sum |a||b|; by default
 -- 2^-8 (bf16 results) and 2^-22 max(1, k / 4096). The reference is smxx_plain's, on the CPU
 -- cpu_ragged's, both with sums in fp64.
@@ -230,12 +232,22 @@ function grouped.checker(settings)
   local function fp64() return lab.check(lab.tensor { device = device, dtype = "fp64", shape = shape }) end
   self.on_cpu, self.groups = device.arch == 0, groups
   self.scaled = settings.scaled or scaled(length)
-  self.reference, self.magnitude = fp64(), fp64()
-  if settings.start then self.reference:convert(settings.start) end
-  lab.check(lab.plan { op = self.op, variant = self.on_cpu and "cpu_ragged" or "smxx_plain",
+  self.reference, self.magnitude, self.start = fp64(), fp64(), settings.start
+  self.plan = lab.check(lab.plan { op = self.op, variant = self.on_cpu and "cpu_ragged" or "smxx_plain",
     a = settings.a, b = settings.b, d = self.reference, magnitude = self.magnitude,
-    group_offsets = settings.group_offsets, layout = settings.layout, beta = settings.beta }):launch()
+    group_offsets = settings.group_offsets, layout = settings.layout, beta = settings.beta })
+  self:refresh()
   return self
+end
+
+-- The reference again, after operands or offsets have changed; shapes and bounds stay.
+function Checker:refresh()
+  if math.type(self.start) then
+    grouped.fill(self.reference, self.start)
+  elseif self.start then
+    self.reference:convert(self.start)
+  end
+  self.plan:launch()
 end
 
 -- All but the innermost dimension in one.
@@ -296,6 +308,7 @@ end
 
 -- Gives the memory of the reference back before the collector would.
 function Checker:close()
+  self.plan:close()
   self.reference:close()
   self.magnitude:close()
 end
