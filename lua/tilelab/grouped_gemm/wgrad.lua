@@ -2,6 +2,7 @@
 -- gradients of outputs, b [rows, n] the inputs, d fp32.
 --
 -- wgrad.builders[variant](pool, variant, p) -> list of contenders | nil, why the variant cannot run here
+-- wgrad.ragged(pool, variant, p, beta[, tunables]) -> one contender | nil, why it cannot run here
 --
 -- A ragged variant is two contenders, beta 0 and beta 1. A padded one always adds: the memset of its output
 -- is a part of its own, and so is the padding of both operands. Beta 1 is checked on an output that was
@@ -57,16 +58,21 @@ local function added(fields, current, p)
   return contender.new(fields)
 end
 
-local BETAS = { cublaslt_loop = { 0 } }
+function wgrad.ragged(pool, variant, p, beta, tunables)
+  local current = operands(pool, p)
+  local plan, message = plan_of { op = "k_grouped_gemm", variant = variant, a = current.a, b = current.b,
+    d = current.d, group_offsets = current.offsets, beta = beta, tunables = tunables,
+    counts_host = variant == "cublaslt_loop" and i32("cpu", p.sizes) or nil }
+  if not plan then return nil, message end
+  return added({ variant = variant, beta = beta, plan = plan }, current, p)
+end
 
 local function ragged(pool, variant, p)
-  local current, list = operands(pool, p), {}
-  for i, beta in ipairs(BETAS[variant] or { 0, 1 }) do
-    local plan, message = plan_of { op = "k_grouped_gemm", variant = variant, a = current.a, b = current.b,
-      d = current.d, group_offsets = current.offsets, beta = beta,
-      counts_host = variant == "cublaslt_loop" and i32("cpu", p.sizes) or nil }
-    if not plan then return nil, message end
-    list[i] = added({ variant = variant, beta = beta, plan = plan }, current, p)
+  local list = {}
+  for i, beta in ipairs(variant == "cublaslt_loop" and { 0 } or { 0, 1 }) do
+    local made, message = wgrad.ragged(pool, variant, p, beta)
+    if not made then return nil, message end
+    list[i] = made
   end
   return list
 end
