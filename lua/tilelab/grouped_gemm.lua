@@ -46,12 +46,11 @@ end
 function Run:contenders(p)
   local list = {}
   for _, variant in ipairs(self.variants) do
-    local contender, reason = self.pool:contender(variant, p)
-    if contender then
+    local made, reason = self.pool:contenders(variant, p)
+    if not made then self:skip(variant, reason) end
+    for _, contender in ipairs(made or {}) do
       local pass, text = contender:check()
-      if pass then list[#list + 1] = contender else self:fail(p, variant, "%s", text) end
-    else
-      self:skip(variant, reason)
+      if pass then list[#list + 1] = contender else self:fail(p, contender.name, "%s", text) end
     end
   end
   return list
@@ -84,23 +83,29 @@ function Run:counters(contender, timed)
   return result
 end
 
+-- What was measured of a part: "pad", "unpad", "zero", and "store", which all contenders share.
+local function part_of(contender, name, measured)
+  if name == "store" then return contender.store and measured.by_name.store end
+  return measured.by_name[contender.name .. " " .. name]
+end
+
 local function tflops(flops, timed) return flops / timed.stats.median * 1e-6 end
 
 function Run:row(contender, measured, host_us)
-  local timed = measured.by_name[contender.variant]
+  local timed = measured.by_name[contender.name]
   local function part(name)
-    local item = measured.by_name[contender.variant .. " " .. name]
+    local item = part_of(contender, name, measured)
     return item and item.stats.median or "-"
   end
   local p, state = contender.problem, timed.state or {}
   local row = { op = p.op, experts = p.experts, rows = p.rows, distribution = p.distribution,
     variant = contender.variant, beta = contender.beta, time_us = timed.stats.median,
     time_us_lo = timed.stats.median_lo, time_us_hi = timed.stats.median_hi,
-    call_us = host_us or timed.stats.median, pad_us = part "pad", unpad_us = part "unpad", zero_us = "-",
-    store_us = "-", rounds = measured.rounds,
+    call_us = host_us or timed.stats.median, pad_us = part "pad", unpad_us = part "unpad",
+    zero_us = part "zero", store_us = part "store", rounds = measured.rounds,
     tflops = tflops(contender.flops, timed),
     tflops_padded = contender.padded_flops and tflops(contender.padded_flops, timed) or "-",
-    share_of_dense = measured.by_name[DENSE] and measured:ratio(DENSE, contender.variant).median or "-",
+    share_of_dense = measured.by_name[DENSE] and measured:ratio(DENSE, contender.name).median or "-",
     sm_clock_mhz = timed.clock_stats and timed.clock_stats.median or "-", power_w = state.power_w or "-" }
   for name, value in pairs(self:counters(contender, timed)) do row[name] = value end
   self:write(row)
@@ -113,9 +118,8 @@ end
 
 function Run:sample_rows(contender, measured)
   local p = contender.problem
-  for _, part in ipairs { "gemm", "pad", "unpad" } do
-    local name = part == "gemm" and contender.variant or contender.variant .. " " .. part
-    local timed = measured.by_name[name]
+  for _, part in ipairs { "gemm", "pad", "unpad", "zero", "store" } do
+    local timed = part == "gemm" and measured.by_name[contender.name] or part_of(contender, part, measured)
     for round = 1, timed and measured.rounds or 0 do
       self.samples:row { op = p.op, experts = p.experts, rows = p.rows, distribution = p.distribution,
         variant = contender.variant, beta = contender.beta, part = part, round = round,
@@ -126,16 +130,18 @@ end
 
 -- Every contender, and what a padded one needs around it, once a round.
 function Run:measure(list)
-  local entries = {}
+  local entries, store = {}, nil
   for _, contender in ipairs(list) do
-    entries[#entries + 1] = { name = contender.variant, plan = contender.plan }
-    for _, part in ipairs { "pad", "unpad" } do
+    entries[#entries + 1] = { name = contender.name, plan = contender.plan }
+    for _, part in ipairs { "pad", "unpad", "zero" } do
       if contender.parts[part] then
-        entries[#entries + 1] = { name = contender.variant .. " " .. part, run = contender.parts[part],
+        entries[#entries + 1] = { name = contender.name .. " " .. part, run = contender.parts[part],
           device = self.device }
       end
     end
+    store = store or contender.store
   end
+  if store then entries[#entries + 1] = { name = "store", plan = store } end
   return lab.measure { contenders = entries, rounds = self.rounds, mode = self.mode, seed = SEED,
     throttle_below = THROTTLE_BELOW }
 end
@@ -152,7 +158,7 @@ function Run:problem(p)
       self:row(contender, measured, host_us[i])
       self:sample_rows(contender, measured)
     else
-      self:fail(p, contender.variant, "after it was timed: %s", text)
+      self:fail(p, contender.name, "after it was timed: %s", text)
     end
   end
   lab.profile_close()
@@ -169,9 +175,21 @@ end
 
 -- --- the run ----------------------------------------------------------------------------------
 
+-- Kernel folders that the ops measure.
+local function kernels_of(ops)
+  local list, known = { "gemm", "pad" }, {}
+  for _, op in ipairs(ops) do
+    local folders = op:find "^wgrad" and { "k_grouped_gemm", "probe" } or { "m_grouped_gemm" }
+    for _, folder in ipairs(folders) do
+      if not known[folder] then known[folder], list[#list + 1] = true, folder end
+    end
+  end
+  return list
+end
+
 local function open(opt, device, experiment, columns, extra)
   return lab.recorded.open { experiment = experiment, device = device, out = opt.out, columns = columns,
-    kernels = { "gemm", "m_grouped_gemm", "pad" }, record = opt.record, seed = SEED, extra = extra }
+    kernels = kernels_of(opt.ops), record = opt.record, seed = SEED, extra = extra }
 end
 
 -- Sizes of all problems, for torch's script and whoever wants to repeat them.
@@ -193,7 +211,7 @@ function bench.run(opt)
   local torch <close> = opt.torch and peer.start { python = opt.torch, sizes = sizes, out = opt.out,
     rounds = opt.rounds, say = say } or nil
   local pool = problem.pool(device, list)
-  pool:contender(opt.variants[1], list[1]) -- before the provenance, which names the vendor's library
+  pool:contenders(opt.variants[1], list[1]) -- before the provenance, which names the vendor's library
   local extra = { rounds = opt.rounds, mode = gpu and "cold" or "hot", shrink = opt.shrink,
     torch = torch and torch.version or nil }
   local out <close> = open(opt, device, "grouped_gemm", nil, extra)
