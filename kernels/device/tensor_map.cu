@@ -80,6 +80,17 @@ extern "C" enum tl_status tl_tensor_map_3d(CUtensorMap *map, const struct tl_ten
     return encode(map, tensor, tensor->data, 3, size, stride, box);
 }
 
+extern "C" enum tl_status tl_tensor_map_3d_panels(CUtensorMap *map, const struct tl_tensor *tensor,
+                                                  int64_t columns, int64_t rows, int64_t depth,
+                                                  int box_panels, int box_rows)
+{
+    cuuint64_t row_bytes = (cuuint64_t)columns * 4;
+    cuuint64_t size[] = {32, (cuuint64_t)columns / 32, (cuuint64_t)rows, (cuuint64_t)depth};
+    cuuint64_t stride[] = {128, row_bytes, row_bytes * (cuuint64_t)rows};
+    cuuint32_t box[] = {32, (cuuint32_t)box_panels, (cuuint32_t)box_rows, 1};
+    return encode(map, tensor, tensor->data, 4, size, stride, box);
+}
+
 extern "C" enum tl_status tl_tensor_map_ragged(CUtensorMap *map, const struct tl_tensor *tensor,
                                                int64_t columns, int box_columns, int box_rows)
 {

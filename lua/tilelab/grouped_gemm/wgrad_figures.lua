@@ -61,7 +61,7 @@ local PARTS = { { "time_us", "product" }, { "pad_us", "padding" }, { "zero_us", 
 local LAYOUTS = { { "written", RAGGED, "0" }, { "added", RAGGED, "1" }, { "padded", PADDED, "1" } }
 
 -- nil where nothing was padded.
-local function time(data, list, caption)
+local function time(list, caption)
   local series, order, padded = {}, {}, false
   for _, part in ipairs(PARTS) do
     local points = {}
@@ -87,7 +87,7 @@ end
 
 function wgrad_figures.specs(data, list, caption)
   list = ordered(list)
-  return { throughput(data, list, caption), time(data, list, caption) }
+  return { throughput(data, list, caption), time(list, caption) }
 end
 
 return wgrad_figures
