@@ -29,7 +29,7 @@ extern "C" {
 #define TL_MAX_DIMS 12
 #define TL_MAX_PARAMS 12
 #define TL_MAX_TUNABLES 8
-#define TL_PLAN_SCRATCH 96
+#define TL_PLAN_SCRATCH 224
 
 /* TL_IN_HOST: read by the launcher, so on the CPU whatever the device. */
 enum tl_role { TL_IN, TL_OUT, TL_INOUT, TL_IN_HOST };
@@ -109,7 +109,12 @@ struct tl_kernel {
      * Outputs, and what is read and written, hold no results afterwards. */
     enum tl_status (*tune)(struct tl_plan *plan, const struct tl_args *args,
                            struct tl_stream *stream);
-    size_t (*workspace)(const struct tl_plan *plan); /* bytes; NULL: none */
+    /* Bytes; NULL: none. Zeros before the first launch; later launches find what the one before
+     * left. */
+    size_t (*workspace)(const struct tl_plan *plan);
+    /* Works out into the plan's scratch what launches on these arguments need, so that they cost
+     * less; launches on others stay right. NULL: nothing to prepare. */
+    enum tl_status (*bind)(struct tl_plan *plan, const struct tl_args *args);
     enum tl_status (*launch)(const struct tl_plan *plan, const struct tl_args *args,
                              struct tl_stream *stream);
 };
@@ -119,7 +124,7 @@ struct tl_plan {
     struct tl_device *device;
     struct tl_problem problem;
     int tunable[TL_MAX_TUNABLES]; /* in the order of kernel->tunables */
-    uint64_t scratch[TL_PLAN_SCRATCH]; /* what the kernel's `plan` worked out for its launches */
+    uint64_t scratch[TL_PLAN_SCRATCH]; /* what `plan` and `bind` worked out for launches */
 };
 
 /* The registry. kernels/table.c hands the generated tables over once; TL_ERR_ARGUMENT names a row
@@ -166,6 +171,9 @@ enum tl_status tl_plan_init(struct tl_plan *plan, const struct tl_kernel *kernel
 enum tl_status tl_plan_set(struct tl_plan *plan, const char *tunable, int value);
 
 size_t tl_plan_workspace(const struct tl_plan *plan);
+
+/* Lets launches on these arguments cost less; optional, and again after tl_plan_set. */
+enum tl_status tl_plan_bind(struct tl_plan *plan, const struct tl_args *args);
 
 /* Also fails, without a launch, when an earlier one left a fault that nothing has reported yet. */
 enum tl_status tl_plan_launch(const struct tl_plan *plan, const struct tl_args *args,

@@ -240,6 +240,15 @@ size_t tl_plan_workspace(const struct tl_plan *plan)
     return plan->kernel->workspace ? plan->kernel->workspace(plan) : 0;
 }
 
+enum tl_status tl_plan_bind(struct tl_plan *plan, const struct tl_args *args)
+{
+    if (!plan->kernel->bind)
+        return TL_OK;
+    if (plan->device->api->use)
+        TL_TRY(plan->device->api->use(plan->device));
+    return plan->kernel->bind(plan, args);
+}
+
 enum tl_status tl_plan_launch(const struct tl_plan *plan, const struct tl_args *args,
                               struct tl_stream *stream)
 {

@@ -11,8 +11,8 @@ lab.main(function()
   local opt = lab.options {
     summary = "Grouped GEMMs of an expert layer: throughput, share of dense, what padding costs.",
     { "device", "string", "cuda", "cuda, cuda:N or cpu" },
-    { "ops", "list", { "fwd_w13", "fwd_w2", "dgrad_w2", "dgrad_w13" }, "products",
-      choices = { "fwd_w13", "fwd_w2", "dgrad_w2", "dgrad_w13" } },
+    { "ops", "list", { "fwd_w13", "fwd_w2", "dgrad_w2", "dgrad_w13", "wgrad_w13", "wgrad_w2" }, "products",
+      choices = { "fwd_w13", "fwd_w2", "dgrad_w2", "dgrad_w13", "wgrad_w13", "wgrad_w2" } },
     { "experts", "list", { 32, 128 }, "numbers of groups", of = "integer", min = 1 },
     { "distributions", "list", { "uniform", "multinomial", "zipf" }, "of the rows over the experts",
       choices = { "uniform", "multinomial", "zipf" } },

@@ -166,7 +166,7 @@ static enum tl_status provide_workspace(lua_State *L, struct plan_box *box)
     box->workspace = *grown;
     *grown = smaller; /* goes with its userdata */
     box->args.workspace = box->workspace.data;
-    return TL_OK;
+    return box->plan.device->api->fill(box->workspace.data, 0, (size_t)bytes, NULL);
 }
 
 /* After a change of tunables, which is taken back where its workspace is refused. */
@@ -219,6 +219,8 @@ static int plan_create(lua_State *L)
     enum tl_status status = bind(L, box);
     if (status == TL_OK)
         status = provide_workspace(L, box);
+    if (status == TL_OK)
+        status = tl_plan_bind(&box->plan, &box->args);
     if (status != TL_OK)
         return tlua_refused(L, status);
     lua_settop(L, 2);

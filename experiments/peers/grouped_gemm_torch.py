@@ -25,7 +25,8 @@ COLUMNS = ("op experts rows distribution variant beta time_us time_us_lo time_us
 SAMPLE_COLUMNS = "op experts rows distribution variant beta part round time_us sm_clock_mhz".split()
 DENSE, GROUPED = "torch_dense", "torch_grouped_mm"
 FLUSH_BYTES = 512 << 20
-WARMUP, CALLS = 3, 15
+WARMUP = 3
+LAUNCHES, GROUPS, REPEATS = 4, 3, 6  # of call_us, as in lua/tilelab/grouped_gemm.lua
 
 
 def read_problems(path):
@@ -33,8 +34,9 @@ def read_problems(path):
         rows = [line.rstrip("\n").split("\t") for line in lines if not line.startswith("#")]
     problems = [dict(zip(rows[0], cells)) for cells in rows[1:]]
     for p in problems:
-        for name in ("experts", "rows", "n", "k"):
-            p[name] = int(p[name])
+        for name in ("experts", "rows", "m", "n", "k"):
+            p[name] = int(p[name]) if p[name] != "-" else None
+        p["width"] = p["k"] or p["m"]
         p["sizes"] = [int(size) for size in p["sizes"].split()]
         if len(p["sizes"]) != p["experts"] or sum(p["sizes"]) != p["rows"]:
             sys.exit(f"{path}: sizes of {title(p)} do not add up")
@@ -84,43 +86,58 @@ class Bench:
         def normal(count):
             return torch.randn(count, device="cuda", dtype=torch.bfloat16)
 
-        self.x = normal(max(p["rows"] * p["k"] for p in problems))
-        self.weights = normal(max(p["experts"] * p["n"] * p["k"] for p in problems))
+        self.x = normal(max(p["rows"] * (p["k"] or p["n"]) for p in problems))
+        self.weights = normal(max(p["experts"] * p["n"] * p["k"] if p["k"] else p["rows"] * p["m"] for p in problems))
         self.flush = torch.empty(FLUSH_BYTES, device="cuda", dtype=torch.uint8)
 
-    def operands(self, p):
-        """x [rows, k]; w [experts, k, n], a transposed view where the layout is nt; ends of the groups."""
+    def contenders(self, p):
+        """By variant: the call, and blocks(result) that yields of each group its number, the part of the result,
+        the rows before it there, and the two factors."""
+        ends = self.torch.tensor(p["sizes"], device="cuda").cumsum(0).to(self.torch.int32)
+        grouped_mm = getattr(self.torch, "_grouped_mm", None) or self.torch.nn.functional.grouped_mm
+        return (self.wgrad if p["layout"] == "tn" else self.forward)(p, ends, grouped_mm)
+
+    def forward(self, p, ends, grouped_mm):
+        """x [rows, k]; w [experts, k, n], a transposed view where the layout is nt."""
+        torch = self.torch
         shape = (p["experts"], p["n"], p["k"]) if p["layout"] == "nt" else (p["experts"], p["k"], p["n"])
         x = self.x[:p["rows"] * p["k"]].view(p["rows"], p["k"])
         w = self.weights[:p["experts"] * p["n"] * p["k"]].view(shape)
         if p["layout"] == "nt":
             w = w.transpose(1, 2)
-        ends = self.torch.tensor(p["sizes"], device="cuda").cumsum(0).to(self.torch.int32)
-        return x, w, ends
 
-    def contenders(self, p):
+        def blocks(groups):
+            return lambda result: ((e, result[begin:end], begin, x[begin:end], w[e]) for begin, end, e in groups)
+        return {DENSE: (lambda: torch.matmul(x, w[0]), blocks([(0, p["rows"], 0)])),
+                GROUPED: (lambda: grouped_mm(x, w, offs=ends), blocks(spans(p["sizes"])))}
+
+    def wgrad(self, p, ends, grouped_mm):
+        """dy [rows, m], x [rows, n]; the result is [experts, m, n]."""
         torch = self.torch
-        x, w, ends = self.operands(p)
-        grouped_mm = getattr(torch, "_grouped_mm", None) or torch.nn.functional.grouped_mm
-        return {DENSE: (lambda: torch.matmul(x, w[0]), [(0, p["rows"], 0)], x, w),
-                GROUPED: (lambda: grouped_mm(x, w, offs=ends), spans(p["sizes"]), x, w)}
+        dy = self.weights[:p["rows"] * p["m"]].view(p["rows"], p["m"])
+        x = self.x[:p["rows"] * p["n"]].view(p["rows"], p["n"])
 
-    def wrong(self, result, groups, x, w):
-        """None, or the worst coordinate of a result that is not what fp32 gives, expert by expert."""
+        def blocks(result):
+            return ((e, result[e], 0, dy[begin:end].t(), x[begin:end]) for begin, end, e in spans(p["sizes"]))
+        return {DENSE: (lambda: torch.matmul(dy.t(), x), lambda result: [(0, result, 0, dy.t(), x)]),
+                GROUPED: (lambda: grouped_mm(dy.t(), x, offs=ends), blocks)}
+
+    def wrong(self, result, blocks):
+        """None, or the worst coordinate of a result that is not what fp32 gives, group by group."""
         torch, worst, where = self.torch, 0.0, None
-        scaled = 2.0 ** -20 * max(1.0, x.shape[1] / 4096)
-        for begin, end, expert in groups:
-            if begin == end:
+        for expert, part, before, left, right in blocks(result):
+            if left.shape[0] == 0 or left.shape[1] == 0:
                 continue
-            rows, weight = x[begin:end].float(), w[expert].float()
-            exact = rows @ weight
-            bound = 2.0 ** -8 * exact.abs() + scaled * (rows.abs() @ weight.abs())
-            excess = (result[begin:end].float() - exact).abs() / bound
+            left, right = left.float(), right.float()
+            scaled = 2.0 ** -20 * max(1.0, left.shape[1] / 4096)
+            exact = left @ right
+            bound = 2.0 ** -8 * exact.abs() + scaled * (left.abs() @ right.abs())
+            excess = (part.float() - exact).abs() / bound
             excess = torch.where(torch.isfinite(excess), excess, torch.inf)
             position = int(excess.argmax())
             value = float(excess.flatten()[position])
             if value > worst:
-                worst, where = value, (expert + 1, begin + position // excess.shape[1] + 1,
+                worst, where = value, (expert + 1, before + position // excess.shape[1] + 1,
                                        position % excess.shape[1] + 1)
         if worst <= 1:
             return None
@@ -139,20 +156,24 @@ class Bench:
 
     def call_us(self, call):
         samples = []
-        for _ in range(CALLS):
+        for _ in range(REPEATS):
             self.torch.cuda.synchronize()
-            start = time.perf_counter()
-            call()
-            samples.append(1e6 * (time.perf_counter() - start))
+            for _ in range(WARMUP):
+                call()
+            for _ in range(GROUPS):
+                start = time.perf_counter()
+                for _ in range(LAUNCHES):
+                    call()
+                samples.append(1e6 * (time.perf_counter() - start) / LAUNCHES)
         self.torch.cuda.synchronize()
         return statistics.median(samples)
 
     def checked(self, p):
         """Calls that give right results, by variant, and whether all do."""
         calls, good = {}, True
-        for variant, (call, groups, x, w) in self.contenders(p).items():
+        for variant, (call, blocks) in self.contenders(p).items():
             try:
-                problem = self.wrong(call(), groups, x, w)
+                problem = self.wrong(call(), blocks)
             except RuntimeError as error:
                 problem = str(error).splitlines()[0]
             if problem is None:
@@ -182,7 +203,7 @@ class Bench:
         share = statistics.median(d / t for d, t in zip(dense, mine)) if dense else "-"
         self.results.row(**key, variant=variant, beta=0, time_us=median, time_us_lo=low, time_us_hi=high,
                          call_us=call_us, rounds=len(mine), share_of_dense=share,
-                         tflops=2e-6 * p["rows"] * p["n"] * p["k"] / median)
+                         tflops=2e-6 * p["rows"] * p["n"] * p["width"] / median)
         for number, sample in enumerate(mine):
             self.samples.row(**key, variant=variant, beta=0, part="gemm", round=number + 1, time_us=sample)
 

@@ -43,7 +43,8 @@ static __device__ __forceinline__ void tl_mbarrier_expect(uint64_t *barrier, uin
 
 /* True in one lane of a converged warp. What such a lane issues to TMA takes uniform registers when
  * the compiler sees that the warp agrees on the operands; otherwise every instruction comes with a
- * loop over the lanes. */
+ * loop over the lanes. The warp must be converged there too (__syncwarp after a wait): the compiler
+ * may leave the predicate out, since such instructions run once for a warp. */
 static __device__ __forceinline__ bool tl_elect()
 {
     uint32_t elected;

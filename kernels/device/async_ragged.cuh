@@ -35,23 +35,6 @@ static __device__ __forceinline__ void tl_tma_store_3d(const CUtensorMap *map, c
         : "memory");
 }
 
-/* For lines that nobody reads soon: they leave L2 before others. */
-static __device__ __forceinline__ uint64_t tl_policy_evict_first()
-{
-    uint64_t policy;
-    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-    return policy;
-}
-
-static __device__ __forceinline__ void tl_tma_store_3d(const CUtensorMap *map, const void *shared,
-                                                       int x, int y, int z, uint64_t policy)
-{
-    asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group.L2::cache_hint"
-                 " [%0, {%2, %3, %4}], [%1], %5;" ::"l"(map),
-                 "r"(tl_shared_address(shared)), "r"(x), "r"(y), "r"(z), "l"(policy)
-                 : "memory");
-}
-
 /* Adds to what is there, element by element, each sum rounded once. */
 static __device__ __forceinline__ void tl_tma_add_3d(const CUtensorMap *map, const void *shared,
                                                      int x, int y, int z)

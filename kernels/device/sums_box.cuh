@@ -55,4 +55,22 @@ static __device__ __forceinline__ void tl_sums_to_box(uint32_t to, uint32_t from
         }
 }
 
+/* Eight rows by 128 columns of a warp's sums, the upper or the lower half of the rows that it
+ * holds, into a box of four swizzled panels a row at `to`, 4096-byte aligned. `acc` points to 64
+ * floats as wgmma leaves them. Here every other pair of rows takes its blocks of eight columns in
+ * another order, since the swizzle already tells odd rows from even ones. */
+static __device__ __forceinline__ void tl_sums_to_rows(uint32_t to, const float *acc, int half)
+{
+    int lane = threadIdx.x % 32, row = lane / 4;
+    bool swapped = row & 2;
+    uint32_t line = to + row * 512 + lane % 2 * 8;
+    int chunk = lane % 4 / 2 ^ (swapped ? 2 : 0) ^ row % 2 * 4;
+#pragma unroll
+    for (int i = 0; i < 16; i++) {
+        const int panel = i / 4, mine = 4 * i + 2 * half, other = 4 * (i ^ 1) + 2 * half;
+        float2 pair = {swapped ? acc[other] : acc[mine], swapped ? acc[other + 1] : acc[mine + 1]};
+        tl_shared_store(line + panel * 128 + (chunk ^ (i % 4 * 2 ^ panel)) * 16, pair);
+    }
+}
+
 #endif

@@ -43,12 +43,14 @@ static enum tl_status encode(CUtensorMap *map, const struct tl_tensor *tensor, v
         if (stride_bytes[i] % 16 != 0)
             return TL_FAIL(TL_ERR_ARGUMENT, "TMA needs rows of a multiple of 16 bytes, not %llu",
                            (unsigned long long)stride_bytes[i]);
+    /* Promotion to the 128 bytes of a swizzled row: with 256, loads of weights that are read once or
+     * twice came up to 6 % later (128 experts on an H200). */
     CUresult result =
         encoder(map, fp32 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
                 (cuuint32_t)rank, base, size, stride_bytes, box, ones,
                 CU_TENSOR_MAP_INTERLEAVE_NONE,
                 one_span ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE,
-                CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+                CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     if (result != CUDA_SUCCESS) {
         char text[96];
         return TL_FAIL(TL_ERR_DEVICE, "cuTensorMapEncodeTiled refused %s: CUDA error %d",
@@ -76,6 +78,17 @@ extern "C" enum tl_status tl_tensor_map_3d(CUtensorMap *map, const struct tl_ten
     cuuint64_t stride[] = {row_bytes, row_bytes * (cuuint64_t)rows};
     cuuint32_t box[] = {(cuuint32_t)box_columns, (cuuint32_t)box_rows, 1};
     return encode(map, tensor, tensor->data, 3, size, stride, box);
+}
+
+extern "C" enum tl_status tl_tensor_map_3d_panels(CUtensorMap *map, const struct tl_tensor *tensor,
+                                                  int64_t columns, int64_t rows, int64_t depth,
+                                                  int box_panels, int box_rows)
+{
+    cuuint64_t row_bytes = (cuuint64_t)columns * 4;
+    cuuint64_t size[] = {32, (cuuint64_t)columns / 32, (cuuint64_t)rows, (cuuint64_t)depth};
+    cuuint64_t stride[] = {128, row_bytes, row_bytes * (cuuint64_t)rows};
+    cuuint32_t box[] = {32, (cuuint32_t)box_panels, (cuuint32_t)box_rows, 1};
+    return encode(map, tensor, tensor->data, 4, size, stride, box);
 }
 
 extern "C" enum tl_status tl_tensor_map_ragged(CUtensorMap *map, const struct tl_tensor *tensor,

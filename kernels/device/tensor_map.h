@@ -1,5 +1,5 @@
-/* TMA tensor maps over whole tensors, zeros out of bounds; bf16, in three dimensions also fp32. Boxes
- * with rows of 128 bytes lie in shared memory in the 128-byte swizzle, others plain.
+/* TMA tensor maps over whole tensors, zeros out of bounds; bf16, in three dimensions also fp32.
+ * Boxes with rows of 128 bytes lie in shared memory in the 128-byte swizzle, others plain.
  *
  * Encoded on the host, passed by value as __grid_constant__ parameters; nothing is cached, since a
  * map holds its tensor's address. Errors: TL_ERR_ARGUMENT names the tensor's address or row length
@@ -23,6 +23,13 @@ enum tl_status tl_tensor_map_2d(CUtensorMap *map, const struct tl_tensor *tensor
 /* [depth, rows, columns] row-major; a box lies in one slice of depth. */
 enum tl_status tl_tensor_map_3d(CUtensorMap *map, const struct tl_tensor *tensor, int64_t columns,
                                 int64_t rows, int64_t depth, int box_columns, int box_rows);
+
+/* The same of fp32 and a multiple of 32 columns, with panels of 32 columns as a dimension:
+ * coordinates {0, panel, row, slice}. A box is box_rows rows of box_panels panels, row after row.
+ */
+enum tl_status tl_tensor_map_3d_panels(CUtensorMap *map, const struct tl_tensor *tensor,
+                                       int64_t columns, int64_t rows, int64_t depth, int box_panels,
+                                       int box_rows);
 
 /* Loads and stores that end where a group ends. Over [rows, columns] row-major, coordinates
  * {column, 2^30 - group_rows + row, group_end, 2^30} address row `row` of the group whose last row

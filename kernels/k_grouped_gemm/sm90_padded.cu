@@ -15,7 +15,6 @@
 #include "kernels/device/sums_box.cuh"
 #include "kernels/device/tensor_map.h"
 #include "kernels/device/wgmma.cuh"
-#include "kernels/device/wgmma_shapes.cuh"
 #include "kernels/host/counts.h"
 #include "kernels/k_grouped_gemm/bf16.h"
 

@@ -4,6 +4,7 @@
  */
 #include <cuda_runtime.h>
 
+#include "kernels/device/group_offsets.cuh"
 #include "kernels/device/launch.h"
 #include "kernels/device/plain_gemm.cuh"
 #include "kernels/k_grouped_gemm/op.h"
@@ -14,13 +15,15 @@ struct k_product {
     enum tl_dtype d_dtype;
     double *magnitude; /* or NULL */
     const int *offsets;
-    int64_t m, n, k;
+    int64_t num_groups, m, n, k;
     bool accumulate;
 };
 
 static __global__ void __launch_bounds__(TL_PLAIN_THREADS)
-    k_plain_kernel(const __grid_constant__ k_product p)
+    k_plain_kernel(const __grid_constant__ k_product p, tl_fault_port fault)
 {
+    if (tl_group_offsets_refused(p.offsets, (int)p.num_groups, p.k, fault))
+        return;
     int64_t column_tiles = (p.n + TL_PLAIN_COLUMNS - 1) / TL_PLAIN_COLUMNS;
     int64_t row_tiles = (p.m + TL_PLAIN_ROWS - 1) / TL_PLAIN_ROWS;
     int64_t group = blockIdx.x / (row_tiles * column_tiles);
@@ -68,11 +71,13 @@ static enum tl_status launch(const struct tl_plan *plan, const struct tl_args *a
                    tensor[TL_K_GROUPED_D].dtype,
                    (double *)tensor[TL_K_GROUPED_MAGNITUDE].data,
                    (const int *)tensor[TL_K_GROUPED_OFFSETS].data,
+                   dim[TL_K_GROUPED_NUM_GROUPS],
                    m,
                    n,
                    dim[TL_K_GROUPED_K],
                    plan->problem.param[TL_K_GROUPED_BETA] != 0};
-    k_plain_kernel<<<(unsigned)blocks, TL_PLAIN_THREADS, 0, tl_cuda_stream(stream)>>>(p);
+    k_plain_kernel<<<(unsigned)blocks, TL_PLAIN_THREADS, 0, tl_cuda_stream(stream)>>>(
+        p, tl_cuda_fault(plan));
     return TL_CUDA_LAUNCHED(plan, "k_plain_kernel");
 }
 

@@ -222,8 +222,8 @@ static __device__ __forceinline__ void multiply_tile(float (&acc)[128], const sh
         tl_wgmma_fence();
 #pragma unroll
         for (int i = 0; i < BLOCK_K / 16; i++)
-            tl_wgmma_m64n256k16_bf16<B_MN>(acc, a + 2 * i, b + (B_MN ? 128 : 2) * i,
-                                           k > 0 || i > 0);
+            tl_wgmma_bf16<BLOCK_N, 0, B_MN>(acc, a + 2 * i, b + (B_MN ? 128 : 2) * i,
+                                            k > 0 || i > 0);
         tl_wgmma_commit();
         tl_wgmma_wait<1>(); /* the stage before is read */
         if (k > 0)

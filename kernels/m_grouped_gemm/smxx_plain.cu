@@ -5,6 +5,7 @@
  */
 #include <cuda_runtime.h>
 
+#include "kernels/device/group_offsets.cuh"
 #include "kernels/device/launch.h"
 #include "kernels/device/plain_gemm.cuh"
 #include "kernels/m_grouped_gemm/op.h"
@@ -34,8 +35,10 @@ static __device__ int64_t group_of(const int *offsets, int64_t num_groups, int64
 }
 
 static __global__ void __launch_bounds__(TL_PLAIN_THREADS)
-    m_plain_kernel(const __grid_constant__ m_product p)
+    m_plain_kernel(const __grid_constant__ m_product p, tl_fault_port fault)
 {
+    if (tl_group_offsets_refused(p.offsets, (int)p.num_groups, p.m, fault))
+        return;
     int64_t column_tiles = (p.n + TL_PLAIN_COLUMNS - 1) / TL_PLAIN_COLUMNS;
     int64_t tile_row = blockIdx.x / column_tiles * TL_PLAIN_ROWS;
     int64_t tile_column = blockIdx.x % column_tiles * TL_PLAIN_COLUMNS;
@@ -86,7 +89,8 @@ static enum tl_status launch(const struct tl_plan *plan, const struct tl_args *a
                    m,
                    n,
                    k};
-    m_plain_kernel<<<(unsigned)blocks, TL_PLAIN_THREADS, 0, tl_cuda_stream(stream)>>>(p);
+    m_plain_kernel<<<(unsigned)blocks, TL_PLAIN_THREADS, 0, tl_cuda_stream(stream)>>>(
+        p, tl_cuda_fault(plan));
     return TL_CUDA_LAUNCHED(plan, "m_plain_kernel");
 }
 

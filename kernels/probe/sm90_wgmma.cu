@@ -44,7 +44,7 @@ static __global__ void __launch_bounds__(THREADS)
         tl_wgmma_fence();
 #pragma unroll
         for (int k = 0; k < K / 16; k++) /* 16 bf16 are 32 bytes, two units of the address field */
-            tl_wgmma_m64n256k16_bf16(acc, desc_a + 2 * k, desc_b + 2 * k);
+            tl_wgmma_bf16<256>(acc, desc_a + 2 * k, desc_b + 2 * k);
         tl_wgmma_commit();
         tl_wgmma_wait<0>();
     }

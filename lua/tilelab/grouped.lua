@@ -8,7 +8,9 @@
 --   grouped.operands{sizes =, n =, k =, ...} -> arguments of m_grouped_gemm, their last offset
 --   grouped.fill(tensor, seed) -> tensor, of normal values
 --   grouped.checker{a =, b =, group_offsets =, ...} -> checker
---   checker:check(d[, bound]) -> pass, text, groups          checker:close()
+--   checker:check(d[, bound]) -> pass, text, groups
+--   checker:refresh([start])                                 checker:close()
+--   grouped.wgrad_scaled(longest group) -> bound of an fp32 weight gradient, of sum |a||b|
 --   grouped.shapes, grouped.distributions
 
 local lab = require "tilelab"
@@ -190,6 +192,8 @@ Checker.__index = Checker
 local RELATIVE = { bf16 = 2 ^ -8, fp32 = 2 ^ -22, fp64 = 2 ^ -50 }
 -- Of sum |a||b|. Tensor cores truncate, so the error of a sum grows with its length.
 local function scaled(length) return 2 ^ -22 * math.max(1, length / 4096) end
+-- The same for weight gradients, whose bound has no part relative to the sum itself.
+function grouped.wgrad_scaled(longest) return 2 ^ -20 * math.max(1, math.sqrt(longest / 4096)) end
 
 local function totable(tensor) return lab.check(lab.tensor { dtype = tensor.dtype, shape = tensor.shape })
   :copy(tensor):totable() end
@@ -217,7 +221,8 @@ end
 
 -- Computes the reference of a problem, which stays good as long as its operands do:
 --   {a =, b =, group_offsets =, op = "m_grouped_gemm" or "k_grouped_gemm", layout =, beta =,
---    start = d before it is added to, relative =, scaled =}
+--    start = d before it is added to (beta 1; zeros where it is absent), or the seed that grouped.fill
+--    filled it from, which is much faster for a large one on a GPU, relative =, scaled =}
 -- An element agrees when |d - reference| <= relative |reference| + scaled sum |a||b|; by default
 -- 2^-8 (bf16 results) and 2^-22 max(1, k / 4096). The reference is smxx_plain's, on the CPU
 -- cpu_ragged's, both with sums in fp64.
@@ -230,12 +235,25 @@ function grouped.checker(settings)
   local function fp64() return lab.check(lab.tensor { device = device, dtype = "fp64", shape = shape }) end
   self.on_cpu, self.groups = device.arch == 0, groups
   self.scaled = settings.scaled or scaled(length)
-  self.reference, self.magnitude = fp64(), fp64()
-  if settings.start then self.reference:convert(settings.start) end
-  lab.check(lab.plan { op = self.op, variant = self.on_cpu and "cpu_ragged" or "smxx_plain",
+  self.reference, self.magnitude, self.beta = fp64(), fp64(), settings.beta
+  self.plan = lab.check(lab.plan { op = self.op, variant = self.on_cpu and "cpu_ragged" or "smxx_plain",
     a = settings.a, b = settings.b, d = self.reference, magnitude = self.magnitude,
-    group_offsets = settings.group_offsets, layout = settings.layout, beta = settings.beta }):launch()
+    group_offsets = settings.group_offsets, layout = settings.layout, beta = settings.beta })
+  self:refresh(settings.start)
   return self
+end
+
+-- The reference again, after operands or offsets have changed, or from another start; shapes and
+-- bounds stay.
+function Checker:refresh(start)
+  if math.type(start) then
+    grouped.fill(self.reference, start)
+  elseif start then
+    self.reference:convert(start)
+  elseif self.beta == 1 then
+    self.reference:fill(0)
+  end
+  self.plan:launch()
 end
 
 -- All but the innermost dimension in one.
@@ -296,6 +314,7 @@ end
 
 -- Gives the memory of the reference back before the collector would.
 function Checker:close()
+  self.plan:close()
   self.reference:close()
   self.magnitude:close()
 end

@@ -10,22 +10,27 @@ local summary = require "tilelab.grouped_gemm.summary"
 
 local bench = {}
 
--- Launches a sample of call_us: a launch of many kernels must not fill the queue.
-local CALLS, CALL_SAMPLES = 4, 15
+-- Of call_us: launches that are not timed, groups that are, launches of a group, and how often. What is in
+-- flight at once must not fill the queue, though a launch is of a kernel for each expert.
+local WARMUP, GROUPS, CALLS, REPEATS = 3, 3, 4, 6
 
 -- --- one problem ------------------------------------------------------------------------------
 
 local Run = {}
 Run.__index = Run
 
--- Microseconds of the host until a launch returns: the device starts idle and nothing is awaited.
+-- Microseconds that a launch costs a host which launches one after another and awaits nothing. The host itself
+-- is slow after a wait (caches, clock), so that the first launches are left out.
 local function call_us(plan, device)
   local samples = {}
-  for i = 0, CALL_SAMPLES do
+  for _ = 1, REPEATS do
     device:synchronize()
-    local start = lab.time_us()
-    plan:launch(nil, CALLS)
-    samples[i] = (lab.time_us() - start) / CALLS -- the first only warms up
+    plan:launch(nil, WARMUP)
+    for _ = 1, GROUPS do
+      local start = lab.time_us()
+      plan:launch(nil, CALLS)
+      samples[#samples + 1] = (lab.time_us() - start) / CALLS
+    end
   end
   device:synchronize()
   return lab.stats(samples).median
@@ -33,12 +38,10 @@ end
 
 function Run:row(contender, measured, host_us)
   local timed, row = measured.by_name[contender.name], contest.row(contender, measured)
-  local function part(name)
-    local item = measured.by_name[contender.name .. " " .. name]
-    return item and item.stats.median or "-"
+  for _, part in ipairs { "pad", "unpad", "zero", "store" } do
+    row[part .. "_us"] = contest.part_us(contender, measured, part)
   end
   row.beta, row.call_us = contender.beta, host_us or timed.stats.median
-  row.pad_us, row.unpad_us, row.zero_us, row.store_us = part "pad", part "unpad", "-", "-"
   row.tflops_padded = contender.padded_flops and contest.tflops(contender.padded_flops, timed) or "-"
   local counters = self.contest:counters(contender, timed, { "PAPER" }, { "wgmma_bf16_flops", "wgmma_bf16_peak" })
   row.dram_gbps, row.tensor_pct = counters.dram_gbps, counters.tensor_utilisation
@@ -48,9 +51,8 @@ end
 
 function Run:sample_rows(contender, measured)
   local p = contender.problem
-  for _, part in ipairs { "gemm", "pad", "unpad" } do
-    local name = part == "gemm" and contender.variant or contender.variant .. " " .. part
-    local timed = measured.by_name[name]
+  for _, part in ipairs { "gemm", "pad", "unpad", "zero", "store" } do
+    local timed = part == "gemm" and measured.by_name[contender.name] or contest.part(contender, measured, part)
     for round = 1, timed and measured.rounds or 0 do
       self.samples:row { op = p.op, experts = p.experts, rows = p.rows, distribution = p.distribution,
         variant = contender.variant, beta = contender.beta, part = part, round = round,

@@ -1,4 +1,4 @@
-# experiments/gemm_ladder.lua and raster.lua with kernels of the CPU in the place of the GPU's: which rows and
+# experiments/gemm_ladder.lua, raster.lua and wgrad_epilogue.lua with kernels of the CPU in the place of the GPU's: which rows and
 # figures come out, and that wrong results stop a record. What they say on the CPU, gpu_experiments.t tests.
 . tests/cli/tap.sh
 
@@ -30,6 +30,18 @@ is "$(rows raster | cut -f2,5,6 | tr '\t\n' ' ,')" \
 is "$(rows raster | awk -F'\t' '$13 > 0 && $14 > 0 && $16 > 0' | wc -l | tr -d ' ')" 6 "with hits and bytes"
 for figure in raster_time raster_l2 raster_dram; do
     like "$out" "^figure   $tmp/raster/$figure\.(pdf|gp)\$" "$figure"
+done
+
+run wgrad_epilogue --ops wgrad_w2 --experts 3
+is "$code" 0 "the epilogues"
+like "$err" "^wgrad_epilogue: store is left out: " "without the GPU's stream of stores"
+is "$(rows wgrad_epilogue | cut -f6-10 | tr '\t\n' ' ,')" \
+    "dense 0 0 - -,write 0 0 4 256,write 0 0 3 256,write 0 0 2 256,write 0 0 4 128,reduce 1 0 4 256,reduce 1 0 3 256,reduce 1 0 2 256,reduce 1 0 4 128,reduce 1 1 4 256,load 1 0 4 256,load 1 0 3 256,load 1 0 2 256,load 1 0 4 128,load 1 1 4 256,zero 0 0 - -," \
+    "a row a way, which all give right results"
+is "$(rows wgrad_epilogue | awk -F'\t' '{ b[$6 $8 $9 $10] = $18 } END { print b["reduce14256"] - b["reduce04256"] - b["zero0--"] }')" 0 \
+    "the bytes of a memset that is timed with it are counted"
+for figure in wgrad_epilogue_3 wgrad_epilogue_zeroing wgrad_epilogue_bytes; do
+    like "$out" "^figure   $tmp/wgrad_epilogue/$figure\.(pdf|gp)\$" "$figure"
 done
 
 WRONG="tail 8" run gemm_ladder --experts 3 --record

@@ -15,7 +15,7 @@ is "$(grep -v '^#' "$tmp/a/grouped_gemm.tsv" | head -n 1 | tr '\t' ' ')" \
 is "$(rows "$tmp/a/grouped_gemm.tsv" | awk '$5 == "cpu_padded" && $11 > 0 && $12 > 0 && $17 >= $16' | wc -l | tr -d ' ')" 8 \
     "padding has its own times, and pad rows are no useful work"
 is "$(rows "$tmp/a/grouped_gemm_samples.tsv" | awk '$7 == "unpad"' | wc -l | tr -d ' ')" 40 "every round is kept"
-is "$(rows "$tmp/a/grouped_gemm_sizes.tsv" | head -n 1 | cut -f8)" "75 75 75 75" "and the group sizes"
+is "$(rows "$tmp/a/grouped_gemm_sizes.tsv" | head -n 1 | cut -f9)" "75 75 75 75" "and the group sizes"
 like "$out" "^fwd_w13 +4  uniform +[0-9.]+ +[0-9.]+\$" "a line a problem"
 like "$out" "^cpu_ragged over cpu_padded, 16 experts, multinomial: [0-9.]+\$" "and geometric means"
 like "$out" "^figure   $tmp/a/grouped_gemm_padding_16\.(pdf|gp)\$" "figures"
@@ -25,6 +25,20 @@ for key in mode shrink measured kernel_sha256.pad; do
     result "provenance says $key" $?
 done
 
+# --- weight gradients ------------------------------------------------------------------------
+run --ops wgrad_w13,wgrad_w2 --experts 4,16 --distributions zipf --rows 300 --rounds 3 --out "$tmp/w"
+is "$code" 0 "weight gradients on the CPU"
+is "$(rows "$tmp/w/grouped_gemm.tsv" | cut -f5,6 | head -n 3 | tr '\t\n' ' ,')" "cpu_ragged 0,cpu_ragged 1,cpu_padded 1," \
+    "both betas of the ragged variant"
+is "$(rows "$tmp/w/grouped_gemm.tsv" | awk '$5 == "cpu_padded" && $11 > 0 && $12 == "-" && $13 > 0' | wc -l | tr -d ' ')" 4 \
+    "padding and zeroing have their own times"
+is "$(rows "$tmp/w/grouped_gemm_samples.tsv" | awk '$7 == "zero"' | wc -l | tr -d ' ')" 12 "every round is kept"
+is "$(rows "$tmp/w/grouped_gemm_sizes.tsv" | head -n 1 | cut -f5-8 | tr '\t' ' ')" "tn 160 192 -" "and the widths"
+like "$out" "^wgrad_w2 +16  zipf +[0-9.]+ +[0-9.]+ +[0-9.]+\$" "a line a problem"
+like "$out" "^figure   $tmp/w/grouped_gemm_wgrad_time\.(pdf|gp)\$" "figures of their own"
+grep -q "^# kernel_sha256.k_grouped_gemm: " "$tmp/w/grouped_gemm.tsv"
+result "provenance says k_grouped_gemm" $?
+
 # --- wrong results ---------------------------------------------------------------------------
 cat >"$tmp/wrong.lua" <<'END'
 local lab = require "tilelab"
@@ -33,9 +47,9 @@ lab.recorded.folder = arg[1] .. "/records"
 local pool = problem.pool
 function problem.pool(...)
   local made = pool(...)
-  local contender = made.contender
-  function made:contender(variant, p) -- one wrong element of cpu_padded's dgrad_w2
-    local one = contender(self, variant, p)
+  local contenders = made.contenders
+  function made:contenders(variant, p) -- one wrong element of cpu_padded's dgrad_w2
+    local one = contenders(self, variant, p)[1]
     local unpad = one.parts.unpad
     if unpad and p.op == "dgrad_w2" then
       one.parts.unpad = function()
@@ -43,7 +57,7 @@ function problem.pool(...)
         one.y:set(1000, 150, 7)
       end
     end
-    return one
+    return { one }
   end
   return made
 end
@@ -119,8 +133,8 @@ run $few --variants sm90_ragged --out "$tmp/b"
 is "$code" 2 "a variant of another device"
 like "$err" "^grouped_gemm: sm90_ragged is left out: " "is left out"
 like "$err" "^grouped_gemm: no variant runs on cpu\$" "and none is left"
-run --ops wgrad_w13
-is "$code" 2 "a product that is not there yet"
+run --ops wgrad_w3
+is "$code" 2 "a product that is none"
 capture "$tilelab" experiments/grouped_gemm.lua --device cudda
 is "$code" 2 "an unknown device"
 like "$err" "^grouped_gemm: --device: unknown device 'cudda'" "is named"

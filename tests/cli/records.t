@@ -19,9 +19,10 @@ like "$out" '^no records in' "is said"
 capture "$tilelab" figures --recorded "$tmp/records" --out "$tmp/figures"
 is "$code" 0 "figures are drawn"
 for figure in occupancy stalls bytes timeline launch_overhead ncu_agreement profiler_selftest roofline roofline_2 \
-    grouped_gemm_32 grouped_gemm_128 grouped_gemm_padding_32 grouped_gemm_share rows_per_expert \
-    rows_per_expert_padding rows_per_expert_gain rows_per_expert_skew raster_time raster_l2 raster_dram gemm_ladder \
-    gemm_ladder_counters_32 gemm_ladder_stalls_128; do
+    grouped_gemm_32 grouped_gemm_128 grouped_gemm_padding_32 grouped_gemm_share \
+    grouped_gemm_wgrad grouped_gemm_wgrad_time rows_per_expert rows_per_expert_padding rows_per_expert_gain \
+    rows_per_expert_skew raster_time raster_l2 raster_dram gemm_ladder gemm_ladder_counters_32 \
+    gemm_ladder_stalls_128 wgrad_epilogue_32 wgrad_epilogue_128 wgrad_epilogue_zeroing wgrad_epilogue_bytes; do
     like "$out" "^figure   $tmp/figures/cpu/$figure\.(pdf|gp)\$" "$figure"
 done
 TILELAB_GNUPLOT=/nonexistent/gnuplot capture "$tilelab" figures --recorded "$tmp/records" --out "$tmp/figures"

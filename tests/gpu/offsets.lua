@@ -172,5 +172,7 @@ for _, variant in ipairs { "sm90_ragged" } do
   check_graph("m_grouped_gemm", variant, { layout = "nt" })
 end
 for _, test in ipairs { check, check_tellers, check_graph } do test("k_grouped_gemm", "sm90_ragged", {}) end
+check("m_grouped_gemm", "smxx_plain", { layout = "nt" })
+check("k_grouped_gemm", "smxx_plain", {})
 
 t.done()

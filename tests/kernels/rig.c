@@ -76,7 +76,7 @@ enum tl_status rig_launch(struct rig *rig)
     TL_TRY(tl_problem_bind(&problem, rig->operation, &rig->args, rig->param));
     TL_TRY(tl_plan_init(&plan, rig->kernel, cpu(), &problem));
     size_t bytes = tl_plan_workspace(&plan);
-    rig->args.workspace = bytes ? malloc(bytes) : NULL;
+    rig->args.workspace = bytes ? calloc(1, bytes) : NULL;
     enum tl_status status = tl_plan_launch(&plan, &rig->args, NULL);
     free(rig->args.workspace);
     return status;

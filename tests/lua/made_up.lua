@@ -106,6 +106,33 @@ end
 local SHARES = { { "cublaslt_dense", 1, 1 }, { "sm90_ragged", 0.97, 0.86 }, { "sm90_padded", 0.90, 0.66 },
   { "cublaslt_loop", 0.91, 0.52 }, { "torch_dense", 1, 1 }, { "torch_grouped_mm", 0.84, 0.63 } }
 
+-- Microseconds of weight gradients, 32 and 128 experts: variant, beta, w13, w2.
+local WGRAD = { { "cublaslt_dense", 0, { 699, 679 }, { 333, 320 } }, { "sm90_ragged", 0, { 879, 1309 }, { 408, 662 } },
+  { "sm90_ragged", 1, { 941, 2185 }, { 453, 1118 } }, { "sm90_padded", 1, { 1266, 3011 }, { 614, 1580 } },
+  { "cublaslt_loop", 0, { 950, 1700 }, { 470, 880 } } }
+local STORE, ZERO = { { 250, 1007 }, { 127, 502 } }, { { 222, 879 }, { 111, 440 } }
+
+local function wgrad_rows(add)
+  for o, op in ipairs { "wgrad_w13", "wgrad_w2" } do
+    for e, experts in ipairs { 32, 128 } do
+      for d, distribution in ipairs { "uniform", "multinomial", "zipf" } do
+        for _, each in ipairs(WGRAD) do
+          local variant, dense = each[1], each[1] == "cublaslt_dense"
+          local padded, dense_us = variant == "sm90_padded", WGRAD[1][2 + o][e]
+          local time = each[2 + o][e] * (dense and 1 or 0.98 + 0.01 * d)
+          local tflops = 2 * 32768 * (o == 1 and 2560 * 3072 or 3072 * 1280) / time * 1e-6
+          add { op = op, experts = experts, rows = 32768, distribution = distribution, variant = variant,
+            beta = each[2], time_us = time, time_us_lo = time * 0.995, time_us_hi = time * 1.01, call_us = 5,
+            pad_us = padded and 150 or "-", unpad_us = "-", zero_us = padded and ZERO[o][e] or "-",
+            store_us = dense and "-" or STORE[o][e], rounds = 20, tflops = tflops,
+            tflops_padded = padded and tflops * (e == 1 and 1.06 or 1.25) or "-", share_of_dense = dense_us / time,
+            dram_gbps = 2500, tensor_pct = 70, occupancy_pct = 18, sm_clock_mhz = 1700, power_w = 600 }
+        end
+      end
+    end
+  end
+end
+
 function builders.grouped_gemm(add)
   for o, op in ipairs { "fwd_w13", "fwd_w2", "dgrad_w2", "dgrad_w13" } do
     for e, experts in ipairs { 32, 128 } do
@@ -124,6 +151,42 @@ function builders.grouped_gemm(add)
             sm_clock_mhz = ours(1600 + 10 * o), power_w = ours(640) }
         end
       end
+    end
+  end
+  wgrad_rows(add)
+end
+
+function builders.wgrad_epilogue(add)
+  local TIME = { write = { 879, 1309 }, reduce = { 972, 3131 }, load = { 941, 2185 }, dense = { 699, 679 },
+    store = { 250, 1007 }, zero = { 222, 879 } }
+  for o, op in ipairs { "wgrad_w13", "wgrad_w2" } do
+    for e, experts in ipairs { 32, 128 } do
+      local d_bytes = experts * (o == 1 and 2560 * 3072 or 3072 * 1280) * 4
+      local function row(way, zeroed, stages, block_n)
+        local time = (TIME[way][e] + (zeroed == 1 and TIME.zero[e] or 0)) / o
+          * (stages == "-" and 1 or 1 + 0.06 * (4 - stages) + (block_n == 128 and 0.03 or 0))
+        local product, adds = way ~= "store" and way ~= "zero", way == "reduce" or way == "load"
+        local reads = product and 0.4e9 or 0
+        add { op = op, experts = experts, rows = 32768, distribution = "multinomial",
+          variant = way == "dense" and "cublaslt_dense" or product and "sm90_ragged" or way,
+          way = way, beta = adds and 1 or 0,
+          zeroed = zeroed, stages = stages, block_n = block_n, time_us = time, time_us_lo = time * 0.99,
+          time_us_hi = time * 1.01, rounds = 15,
+          tflops = product and 2 * 32768 * (o == 1 and 2560 * 3072 or 3072 * 1280) / time * 1e-6 or "-",
+          share_of_dense = product and TIME.dense[e] / o / time or "-",
+          store_us = way ~= "dense" and TIME.store[e] / o or "-",
+          logical_bytes = reads + d_bytes * (1 + (adds and 1 or 0) + zeroed),
+          dram_read_bytes = 1.5 * reads + (adds and d_bytes or 0), dram_write_bytes = d_bytes * (1 + zeroed),
+          sm_clock_mhz = 1700, power_w = 600 }
+      end
+      row("dense", 0, "-", "-")
+      for _, way in ipairs { "write", "reduce", "load" } do
+        for stages = 4, 2, -1 do row(way, 0, stages, 256) end
+        row(way, 0, 4, 128)
+        if way ~= "write" then row(way, 1, 4, 256) end
+      end
+      row("store", 0, "-", "-")
+      row("zero", 0, "-", "-")
     end
   end
 end

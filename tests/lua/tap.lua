@@ -2,6 +2,7 @@
 -- Runs wherever Lua 5.4 does, from the repository root.
 
 local t = { count = 0, failed = 0 }
+io.stdout:setvbuf "line" -- a test that hangs or dies has said how far it came
 
 local function report(good, name, ...)
   t.count = t.count + 1
@@ -39,6 +40,9 @@ function t.error(fn, pattern, name)
   return (report(message:find(pattern) ~= nil, name, "got      " .. show(message),
     "expected " .. show(pattern)))
 end
+
+-- Says what comes next.
+function t.note(text) io.stdout:write("# ", text, "\n") end
 
 function t.skip(reason, count)
   for _ = 1, count or 1 do

@@ -26,8 +26,12 @@ t.is(("%s %s %d %d"):format(last.op, last.layout, last.n, last.k), "dgrad_w13 nn
 t.is(first.padded_rows, 1024, "rows as padded")
 t.is(table.concat(list[6].sizes, " "), table.concat(last.sizes, " "), "all products see the same sizes")
 t.is(problem.size_row(first).sizes, "250 250 250 250", "as others read them")
-t.ok(not pcall(problem.grid, { ops = { "wgrad_w13" }, experts = { 4 }, distributions = { "uniform" }, rows = 8,
-  shrink = 1 }), "a weight gradient is another operation")
+local gradients = problem.grid { ops = { "wgrad_w13", "wgrad_w2" }, experts = { 4, 33 },
+  distributions = { "multinomial", "zipf" }, rows = 1000, shrink = 16 }
+local gradient = gradients[8]
+t.is(("%s %s %d %d %s"):format(gradient.op, gradient.layout, gradient.m, gradient.n, tostring(gradient.k)),
+  "wgrad_w2 tn 192 80 nil", "weight gradients have no k but the groups")
+t.is(problem.size_row(gradient).k .. problem.size_row(first).m, "--", "which files say so")
 
 local skewed = problem.new { op = "fwd_w2", experts = 33, rows = 1000, distribution = "zipf", exponent = 1.2,
   shrink = 16 }
@@ -55,17 +59,49 @@ do
   local pool = problem.pool(lab.device "cpu", list)
   for _, variant in ipairs(problem.variants.cpu) do
     local agree = 0
-    for _, p in ipairs(list) do agree = agree + (pool:contender(variant, p):check() and 1 or 0) end
+    for _, p in ipairs(list) do agree = agree + (pool:contenders(variant, p)[1]:check() and 1 or 0) end
     t.is(agree, #list, variant .. " agrees everywhere")
   end
-  local contender = pool:contender("cpu_padded", list[5])
+  local contender = pool:contenders("cpu_padded", list[5])[1]
   t.is(contender.flops, 2 * 1000 * 160 * 192, "FLOPs of real rows")
   t.is(contender.padded_flops, 2 * list[5].padded_rows * 160 * 192, "and of padded ones")
   contender.parts.unpad = nil
   local pass, text = contender:check()
   t.ok(not pass and text:find "in group %d+, row %d+, column %d+", "rows that were not copied back are found")
-  local missing, reason = pool:contender("sm90_padded", list[1])
+  local missing, reason = pool:contenders("sm90_padded", list[1])
   t.ok(missing == nil and type(reason) == "string", "a GPU's variant on the CPU: a reason")
+end
+
+-- Weight gradients, with both betas where there are two, beside other products in the same memory.
+
+do
+  local pool = problem.pool(lab.device "cpu", table.move(gradients, 1, #gradients, #list + 1, list))
+  local names, agree = {}, 0
+  for i, p in ipairs(gradients) do
+    for _, variant in ipairs(problem.variants.cpu) do
+      for _, contender in ipairs(pool:contenders(variant, p)) do
+        agree = agree + (contender:check() and 1 or 0)
+        if i == 1 then names[#names + 1] = contender.name end
+      end
+    end
+    pool:contenders("cpu_ragged", list[1])[1]:check()
+  end
+  t.is(table.concat(names, ", "), "cpu_ragged beta 0, cpu_ragged beta 1, cpu_padded beta 1", "what is timed")
+  t.is(agree, 3 * #gradients, "weight gradients agree everywhere")
+  local set, adds = table.unpack(pool:contenders("cpu_ragged", gradients[1]))
+  local padded = pool:contenders("cpu_padded", gradients[1])[1]
+  t.is(("%d %d %d"):format(set.flops, adds.beta, padded.padded_flops), ("%d 1 %d"):format(2 * 1000 * 160 * 192,
+    2 * gradients[1].padded_rows * 160 * 192), "FLOPs")
+  t.ok(padded.parts.pad and padded.parts.zero and not padded.parts.unpad and not set.parts.zero, "parts of padding")
+  local begin = adds.begin
+  adds.begin = function() adds.y:fill(0) end
+  t.ok(not adds:check(), "a sum that did not begin where it should is found")
+  adds.begin, set.begin = begin, begin
+  t.ok(adds:check() and set:check(), "and beta 0 does not care")
+  padded:check()
+  padded.parts.pad = nil
+  pool.padded_x:poison()
+  t.ok(not padded:check(), "operands that were not padded are found")
 end
 
 -- Figures of merit. The made-up shares fall by 0.01 from product to product and by distribution.
@@ -88,7 +124,14 @@ value("geomean share_of_dense of variant=sm90_ragged over variant=sm90_padded wh
   .. "distribution=multinomial" .. OPS, ratio ^ 0.25)
 value("min share_of_dense of variant=sm90_ragged over variant=torch_grouped_mm where experts=128 "
   .. "distribution=multinomial" .. OPS, 0.84 / 0.61)
-value("max call_us where variant=sm90_ragged", 4.5)
+value("max call_us where variant=sm90_ragged" .. OPS, 4.5)
+value("count where op=wgrad_w13,wgrad_w2", 60)
+value("min (store_us / time_us) where variant=sm90_ragged beta=0 experts=128 distribution=multinomial "
+  .. "op=wgrad_w13,wgrad_w2", 502 / 662)
+value("value (time_us + zero_us) where variant=sm90_padded op=wgrad_w13 experts=32 distribution=multinomial / value "
+  .. "time_us where variant=sm90_ragged beta=0 op=wgrad_w13 experts=32 distribution=multinomial", (1266 + 222) / 879)
+value("min share_of_dense of variant=sm90_ragged beta=1 over variant=sm90_padded beta=1 where experts=128 "
+  .. "distribution=multinomial op=wgrad_w13,wgrad_w2", 3011 / 2185)
 
 -- The summary.
 
@@ -96,7 +139,12 @@ local text = summary.text(data)
 t.like(text, "\nfwd_w13 +32  multinomial +750 %(0%.950%) +695 %(0%.880%) ", "throughputs with their shares")
 t.like(text, "\nsm90_ragged over sm90_padded, 128 experts, zipf: 1%.%d+\n", "geometric means")
 t.like(text, "\nsm90_ragged over torch_grouped_mm, 32 experts, uniform: 1%.%d+\n", "over torch as well")
-t.is(select(2, text:gsub("\n[%w_]+ over ", "")), 12, "one for each number of experts and distribution")
+t.is(select(2, text:gsub("\n[%w_]+ over ", "")), 18, "one for each number of experts and distribution")
+t.like(text, "\nop +experts +distribution +sm90_ragged +sm90_ragged, beta 1 +sm90_padded, beta 1 +cublaslt_loop",
+  "weight gradients have a table of their own")
+t.like(text, "\nwgrad_w2 +128 +multinomial +389 %(0%.483%) +230 %(0%.286%) ", "with both betas")
+t.like(text, "\nsm90_ragged over sm90_padded, weight gradients that are added, 128 experts, zipf: 1%.39%d\n",
+  "and a factor of their own")
 table.remove(data.rows, 2)
 t.ok(not summary.text(data):find("sm90_ragged over sm90_padded, 32 experts, uniform", 1, true),
   "none where a product lacks one of the two")
@@ -114,8 +162,16 @@ refused("\tsm90_ragged\t", "\tsm90_fast\t", "column 'variant' holds 'sm90_fast'"
 refused("\nfwd_w13\t", "\nfwd_w3\t", "column 'op' holds 'fwd_w3', and should hold one of", "a product that is none")
 refused("\tuniform\t", "\tflat\t", "column 'distribution' holds 'flat'", "a distribution that is none")
 refused("\tpower_w\n", "\twatts\n", "the columns are", "another column")
-for _, row in ipairs(data.rows) do row.op = "wgrad_w13" end
-t.error(function() lab.draw.record(data, { folder = folder / "figures" }) end, "no rows of fwd or dgrad",
-  "figures of nothing")
+
+-- Figures of a run of weight gradients alone, and of the other products alone.
+
+local all = data.rows
+for pattern, count in pairs { ["^wgrad"] = 2, ["^[fd]"] = 5 } do
+  data.rows = {}
+  for _, row in ipairs(all) do
+    if row.op:find(pattern) then data.rows[#data.rows + 1] = row end
+  end
+  t.is(#lab.draw.record(data, { folder = folder / "figures" }), count, pattern .. ": figures")
+end
 lab.recorded.folder = real
 t.done()

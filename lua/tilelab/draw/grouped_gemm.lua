@@ -5,13 +5,14 @@
 --   rows          real rows of all groups
 --   distribution  of the rows over the groups: uniform, multinomial, zipf (exponent 0.8)
 --   variant       cublaslt_dense and torch_dense are one product of the same FLOPs and transposes
---   beta          1 where the product is added to what its output holds
+--   beta          1 where the product is added to what its output holds; outputs of wgrad are fp32, but bf16
+--                 those of torch's variants, which have no other
 --   time_us time_us_lo time_us_hi   of the product alone, median with its 95 % interval
---   call_us       host time until a launch returns, nothing awaited; on the CPU that of the call
+--   call_us       host time of a launch among others, nothing awaited; on the CPU that of the call
 --   pad_us unpad_us zero_us   of kernels apart that a padded variant needs before and after it: padded offsets,
 --                 experts of rows and the copy of the rows (pad rows are zeroed by it); the copy back; the
 --                 memset of the output (wgrad at beta 1)
---   store_us      wgrad: a stream of TMA stores over the output
+--   store_us      wgrad: a stream of TMA stores over the output, in the same rounds for all variants
 --   rounds        that were kept
 --   tflops        of real rows; tflops_padded of all rows that a padded variant computes
 --   share_of_dense   median over the rounds of the dense product's time over this one's; torch's variants are
@@ -20,10 +21,10 @@
 --   sm_clock_mhz  during the timed calls; power_w at the end of the rounds
 -- grouped_gemm_samples.tsv has each round's times of every part.
 
-local core = require "tilelab_core"
 local draw = require "tilelab.draw"
 local figures = require "tilelab.grouped_gemm.figures"
 local rows = require "tilelab.rows"
+local wgrad_figures = require "tilelab.grouped_gemm.wgrad_figures"
 
 local grouped = {
   schema = {
@@ -136,14 +137,8 @@ function grouped.draw(data, options)
   for _, name in ipairs(DISTRIBUTIONS) do
     distribution = distribution or #figures.where(data, { distribution = name }) > 0 and name
   end
-  local list, specs = figures.where(data, { distribution = distribution }), {}
-  local forward = {}
-  for _, row in ipairs(list) do
-    if not row.op:find "^wgrad" then forward[#forward + 1] = row end
-  end
-  if #forward == 0 then
-    error(core.error_new("refused", data.path .. ": no rows of fwd or dgrad, which the figures show", "format"), 0)
-  end
+  local list, specs, forward, wgrad = figures.where(data, { distribution = distribution }), {}, {}, {}
+  for _, row in ipairs(list) do table.insert(row.op:find "^wgrad" and wgrad or forward, row) end
   for _, experts in ipairs(figures.values_of(forward, "experts")) do
     local some = {}
     for _, row in ipairs(forward) do
@@ -152,7 +147,8 @@ function grouped.draw(data, options)
     specs[#specs + 1] = throughput(data, some, experts)
     specs[#specs + 1] = padding(data, some, experts)
   end
-  specs[#specs + 1] = shares(data, forward)
+  if #forward > 0 then specs[#specs + 1] = shares(data, forward) end
+  if #wgrad > 0 then table.move(wgrad_figures.specs(data, wgrad), 1, 2, #specs + 1, specs) end
   return draw.figures(data, options, specs)
 end
 

@@ -4,11 +4,11 @@
 -- A contender that gives wrong results is told at once and has no row; the others go on, the run ends with
 -- exit code 1 and no record is published. One that cannot run here is left out, which is said once.
 --
---   contest.run{experiment =, device =, problems =, rounds =, entries = function(p) -> {variant or {name =,
---       variant =, tunables =, rounds =}, ...}, row = function(run, contender, measured) -> further columns,
---       columns = of the table at the end, out =, record =, preset =, extra =} -> whether all were right. An
---       entry with `rounds` of its own is slow: it is timed apart, beside the dense product
---       only, so that the others keep their clock.
+--   contest.run{experiment =, device =, problems =, rounds =, entries = function(p) -> {variant or {variant =,
+--       name = if it is one contender, rounds =, tunables =, beta =, zeroed =}, ...}, row = function(run,
+--       contender, measured) -> further columns, columns = of the table at the end, out =, record =, preset =,
+--       extra =} -> whether all were right. An entry with `rounds` of its own is slow: it is timed apart, beside
+--       the dense product only, so that the others keep their clock.
 --   contest.new{experiment =, device =, problems =, counted =} -> the parts, for who needs another order
 
 local lab = require "tilelab"
@@ -19,7 +19,6 @@ local text_table = require "tilelab.text_table"
 
 local contest = { DENSE = "cublaslt_dense", SEED = 1 }
 
-local KERNELS = { "gemm", "m_grouped_gemm", "pad" }
 -- Of the highest clock. Products at the power limit run near 1.4 GHz while the copies around them reach
 -- 1.98: that is how a loaded GPU runs, and no round to be dropped.
 local THROTTLE_BELOW = 0.6
@@ -31,9 +30,10 @@ function contest.new(settings)
   local gpu = settings.device.arch > 0
   local self = setmetatable({ experiment = settings.experiment, device = settings.device, gpu = gpu,
     mode = gpu and "cold" or "hot", counted = gpu and settings.counted ~= false,
-    pool = problem.pool(settings.device, settings.problems), failed = 0, written = 0, skipped = {} }, Contest)
+    problems = settings.problems, pool = problem.pool(settings.device, settings.problems), failed = 0, written = 0,
+    skipped = {} }, Contest)
   -- Before the provenance, which names the vendor's library once it is open.
-  if gpu then self.pool:contender(contest.DENSE, settings.problems[1]) end
+  if gpu then self.pool:contenders(contest.DENSE, settings.problems[1]) end
   return self
 end
 
@@ -47,6 +47,12 @@ function Contest:fail(p, name, format, ...)
   self:say("%s: %s: %s", problem.name(p), name, format:format(...))
 end
 
+-- Why an entry has no rows is said once.
+function Contest:skip(name, reason)
+  if not self.skipped[name] then self:say("%s is left out: %s", name, reason) end
+  self.skipped[name] = true
+end
+
 -- --- one problem ------------------------------------------------------------------------------
 
 -- What runs here and is right, before anything is timed.
@@ -54,34 +60,46 @@ function Contest:admit(p, entries)
   local list = {}
   for _, entry in ipairs(entries) do
     if type(entry) == "string" then entry = { variant = entry } end
-    local name = entry.name or entry.variant
-    local contender, reason = self.pool:contender(entry.variant, p, entry.tunables)
-    if contender then
-      contender.name, contender.entry = name, entry
+    local made, reason = self.pool:contenders(entry.variant, p, entry)
+    if not made then self:skip(entry.name or entry.variant, reason) end
+    for _, contender in ipairs(made or {}) do
+      contender.name, contender.entry = entry.name or contender.name, entry
       local pass, text = contender:check()
-      if pass then list[#list + 1] = contender else self:fail(p, name, "%s", text) end
-    else
-      if not self.skipped[name] then self:say("%s is left out: %s", name, reason) end
-      self.skipped[name] = true
+      if pass then list[#list + 1] = contender else self:fail(p, contender.name, "%s", text) end
     end
   end
   return list
 end
 
--- Every contender, and what a padded one needs around it ("NAME pad", "NAME unpad"), once a round.
+-- Every contender and what is needed around it ("NAME pad", "NAME unpad", "NAME zero") once a round, and so
+-- is the stream of stores that they share ("store").
 function Contest:measure(list, rounds)
-  local entries = {}
+  local entries, known = {}, {}
+  local function add(name, plan, run)
+    if known[name] then return end
+    known[name] = true
+    entries[#entries + 1] = { name = name, plan = not run and plan or nil, run = run, device = run and self.device }
+  end
   for _, contender in ipairs(list) do
-    entries[#entries + 1] = { name = contender.name, plan = contender.plan }
-    for _, part in ipairs { "pad", "unpad" } do
-      if contender.parts[part] then
-        entries[#entries + 1] = { name = contender.name .. " " .. part, run = contender.parts[part],
-          device = self.device }
-      end
+    add(contender.name, contender.plan, contender.run)
+    for _, part in ipairs { "pad", "unpad", "zero" } do
+      if contender.parts[part] then add(contender.name .. " " .. part, nil, contender.parts[part]) end
     end
+    if contender.store then add("store", contender.store) end
   end
   return lab.measure { contenders = entries, rounds = rounds, mode = self.mode, seed = contest.SEED,
     throttle_below = THROTTLE_BELOW }
+end
+
+-- What was measured of a part of a contender: "pad", "unpad", "zero" or "store"; nil where it has none.
+function contest.part(contender, measured, name)
+  if name == "store" then return contender.store and measured.by_name.store end
+  return measured.by_name[contender.name .. " " .. name]
+end
+
+function contest.part_us(contender, measured, name)
+  local timed = contest.part(contender, measured, name)
+  return timed and timed.stats.median or "-"
 end
 
 -- The same launch, after all rounds.
@@ -99,7 +117,7 @@ local function nothing() return "-" end
 function Contest:counters(contender, timed, groups, metrics)
   if not self.counted then return setmetatable({}, { __index = nothing }) end
   local values = lab.check(lab.profile { device = self.device, groups = groups, metrics = metrics, optional = true,
-    quiet = true, run = function() contender.plan:launch() end })
+    quiet = true, run = function() contender:launch() end })
   values[lab.metrics.find("sm_clock").name] = timed.clock_stats.median * 1e6
   local result = lab.metrics.by_label(values)
   for label, value in pairs(lab.metrics.derive(values, { time_us = timed.stats.median })) do result[label] = value end
@@ -113,8 +131,10 @@ function contest.row(contender, measured)
   local p, timed = contender.problem, measured.by_name[contender.name]
   return { op = p.op, experts = p.experts, rows = p.rows, distribution = p.distribution,
     variant = contender.variant, time_us = timed.stats.median, time_us_lo = timed.stats.median_lo,
-    time_us_hi = timed.stats.median_hi, rounds = measured.rounds, tflops = contest.tflops(contender.flops, timed),
-    share_of_dense = measured.by_name[contest.DENSE] and measured:ratio(contest.DENSE, contender.name).median or "-",
+    time_us_hi = timed.stats.median_hi, rounds = measured.rounds,
+    tflops = contender.flops and contest.tflops(contender.flops, timed) or "-",
+    share_of_dense = contender.flops and measured.by_name[contest.DENSE]
+      and measured:ratio(contest.DENSE, contender.name).median or "-",
     sm_clock_mhz = timed.clock_stats and timed.clock_stats.median or "-",
     power_w = timed.state and timed.state.power_w or "-" }
 end
@@ -152,10 +172,22 @@ end
 
 -- --- the run ----------------------------------------------------------------------------------
 
+-- Kernel folders that the problems measure.
+local function kernels_of(problems)
+  local list, known = { "gemm", "pad" }, {}
+  for _, p in ipairs(problems) do
+    for _, folder in ipairs(p.k and { "m_grouped_gemm" } or { "k_grouped_gemm", "probe" }) do
+      if not known[folder] then known[folder], list[#list + 1] = true, folder end
+    end
+  end
+  return list
+end
+
 -- The record of the run; `name` and `columns` where they are not the experiment's own.
 function Contest:open(settings, name, columns)
   local out = lab.recorded.open { experiment = name or self.experiment, device = self.device, out = settings.out,
-    columns = columns, kernels = KERNELS, record = settings.record, seed = contest.SEED, extra = settings.extra }
+    columns = columns, kernels = kernels_of(self.problems), record = settings.record, seed = contest.SEED,
+    extra = settings.extra }
   if not name then self.out = out end
   return out
 end

@@ -24,7 +24,7 @@ end
 local function whole_us(contender, measured)
   local sums = table.move(measured.by_name[contender.name].samples_us, 1, measured.rounds, 1, {})
   for _, part in ipairs { "pad", "unpad" } do
-    local timed = measured.by_name[contender.name .. " " .. part]
+    local timed = contest.part(contender, measured, part)
     for round = 1, timed and measured.rounds or 0 do sums[round] = sums[round] + timed.samples_us[round] end
   end
   return sums
@@ -39,10 +39,7 @@ end
 
 function padding.row(run, contender, measured)
   local p, timed = contender.problem, measured.by_name[contender.name]
-  local function part(name)
-    local item = measured.by_name[contender.name .. " " .. name]
-    return item and item.stats.median or "-"
-  end
+  local function part(name) return contest.part_us(contender, measured, name) end
   local samples = whole_us(contender, measured)
   local whole = lab.stats(samples)
   local row = { distribution = p.exponent and ("zipf_%g"):format(p.exponent) or p.distribution,

@@ -10,8 +10,16 @@ local summary = {}
 
 local ORDER = { "sm90_ragged", "cpu_ragged", "sm90_padded", "cpu_padded", "cublaslt_loop", "cublaslt_grouped",
   "cublaslt_dense", "torch_grouped_mm", "torch_dense" }
-local FACTORS = { { "sm90_ragged", "sm90_padded", "share_of_dense" }, { "cpu_ragged", "cpu_padded", "tflops" },
-  { "sm90_ragged", "torch_grouped_mm", "share_of_dense" } }
+local FORWARD, WGRAD = "op=fwd_w13,fwd_w2,dgrad_w2,dgrad_w13", "op=wgrad_w13,wgrad_w2"
+-- One variant over another: conditions, what is compared, over which products, in words.
+local FACTORS = {
+  { "sm90_ragged", "sm90_padded", "share_of_dense", FORWARD }, { "cpu_ragged", "cpu_padded", "tflops", FORWARD },
+  { "sm90_ragged", "torch_grouped_mm", "share_of_dense", FORWARD },
+  { "sm90_ragged", "sm90_padded", "share_of_dense", WGRAD, " beta=1" },
+  { "cpu_ragged", "cpu_padded", "tflops", WGRAD, " beta=1" },
+}
+
+local function is_wgrad(row) return row.op:find "^wgrad" ~= nil end
 
 -- Three significant digits without an exponent: throughputs of a CPU are far below 1.
 local function digits(value)
@@ -25,30 +33,36 @@ local function cell(row)
   return digits(tonumber(row.tflops)) .. (share and (" (%.3f)"):format(share) or "")
 end
 
-local function variants_of(data)
-  local present, list = {}, {}
-  for _, row in ipairs(data.rows) do present[row.variant] = true end
+-- Heads of columns: a weight gradient that is added to what is there has one of its own.
+local function head_of(row) return row.beta == "1" and row.variant .. ", beta 1" or row.variant end
+
+local function heads_of(list)
+  local present, heads = {}, {}
+  for _, row in ipairs(list) do present[head_of(row)] = true end
   for _, variant in ipairs(ORDER) do
-    if present[variant] then list[#list + 1] = variant end
+    for _, head in ipairs { variant, variant .. ", beta 1" } do
+      if present[head] then heads[#heads + 1] = head end
+    end
   end
-  return list
+  return heads
 end
 
 -- A line a problem, in the order of the rows.
-local function problems(data, variants)
+local function problems(list)
+  local heads = heads_of(list)
   local head, right = { "op", "experts", "distribution" }, { [2] = true }
-  for i, variant in ipairs(variants) do head[3 + i], right[3 + i] = variant, true end
+  for i, text in ipairs(heads) do head[3 + i], right[3 + i] = text, true end
   local cells, lines = { head }, {}
-  for _, row in ipairs(data.rows) do
+  for _, row in ipairs(list) do
     local key = rows.identity(row, { "op", "experts", "rows", "distribution" })
     local line = lines[key]
     if not line then
       line = { row.op, row.experts, row.distribution }
-      for i = 1, #variants do line[3 + i] = "-" end
+      for i = 1, #heads do line[3 + i] = "-" end
       lines[key], cells[#cells + 1] = line, line
     end
-    for i, variant in ipairs(variants) do
-      if row.variant == variant then line[3 + i] = cell(row) end
+    for i, text in ipairs(heads) do
+      if head_of(row) == text then line[3 + i] = cell(row) end
     end
   end
   return text_table.align(cells, right)
@@ -56,18 +70,20 @@ end
 
 -- Geometric mean over the ops of one variant over another; nil where an op lacks one of the two.
 local function factor_of(data, factor, experts, distribution)
-  local where = ("where experts=%s distribution=%s"):format(experts, distribution)
-  local function count(variant) return expression.value(("count %s variant=%s"):format(where, variant), data) end
-  if count(factor[1]) ~= count(factor[2]) then return nil end
-  return (main.attempt(expression.value, ("geomean %s of variant=%s over variant=%s %s"):format(factor[3], factor[1],
-    factor[2], where), data))
+  local where = ("where experts=%s distribution=%s %s"):format(experts, distribution, factor[4])
+  local function selected(variant) return ("variant=%s%s"):format(variant, factor[5] or "") end
+  local over, under = selected(factor[1]), selected(factor[2])
+  local function count(conditions) return expression.value(("count %s %s"):format(where, conditions), data) end
+  if count(over) ~= count(under) then return nil end
+  return (main.attempt(expression.value, ("geomean %s of %s over %s %s"):format(factor[3], over, under, where), data))
 end
 
 local function factors(data)
   local lines, seen = {}, {}
   for _, factor in ipairs(FACTORS) do
     for _, row in ipairs(data.rows) do
-      local line = ("%s over %s, %s experts, %s: "):format(factor[1], factor[2], row.experts, row.distribution)
+      local line = ("%s over %s%s, %s experts, %s: "):format(factor[1], factor[2],
+        factor[5] and ", weight gradients that are added" or "", row.experts, row.distribution)
       local value = not seen[line] and factor_of(data, factor, row.experts, row.distribution)
       if value then lines[#lines + 1] = line .. ("%.3f"):format(value) end
       seen[line] = true
@@ -78,8 +94,14 @@ end
 
 -- Of the rows of grouped_gemm.tsv (lab.recorded.read).
 function summary.text(data)
-  local lines = { ("\nUseful TFLOP/s (share of the dense product) of %s rows, medians\n"):format(data.rows[1].rows),
-    problems(data, variants_of(data)) }
+  local lines = { ("\nUseful TFLOP/s (share of the dense product) of %s rows, medians"):format(data.rows[1].rows) }
+  for _, wanted in ipairs { false, true } do
+    local list = {}
+    for _, row in ipairs(data.rows) do
+      if is_wgrad(row) == wanted then list[#list + 1] = row end
+    end
+    if #list > 0 then lines[#lines + 1] = "\n" .. problems(list) end
+  end
   local means = factors(data)
   if #means > 0 then
     lines[#lines + 1] = "\nGeometric means over the products, padding itself left out\n\n" .. table.concat(means, "\n")

@@ -1,0 +1,189 @@
+/* What three warps of sm90_ragged's blocks do: choose tiles, load weights, load tokens.
+ *
+ * They run ahead of the warpgroups that multiply, each at its own pace: a warp that does all three
+ * takes longer for 64 of k than 128 tokens take to be multiplied.
+ */
+#ifndef TL_RAGGED_LOAD_CUH
+#define TL_RAGGED_LOAD_CUH
+
+#include "kernels/device/async.cuh"
+#include "kernels/device/cluster.cuh"
+#include "kernels/m_grouped_gemm/ragged_tiles.cuh"
+
+enum {
+    BLOCK_K = 64,
+    MOST_STAGES = 6,
+    WEIGHT_BYTES = BLOCK_N * BLOCK_K * 2,
+    UNIT_BYTES = UNIT * BLOCK_K * 2,
+    STAGE_BYTES = WEIGHT_BYTES + MOST_UNITS * UNIT_BYTES
+};
+
+/* Tiles on their way from the scheduler to those who load, multiply and store them: a tile is
+ * chosen about one ahead of what loads, so that a cluster that is late leaves the rest to others. */
+enum { TILE_SLOTS = 2 };
+
+/* Phases of mbarriers: a stage is full when its weights and its tokens are there; its weights are
+ * free when this block has read them, its tokens when all blocks have that a load of theirs serves.
+ */
+struct shared_layout {
+    char *stages, *store; /* a stage: 128 weights, then the tokens, 64 of k each */
+    uint64_t *full, *weights_free, *tokens_free;
+    uint64_t *tile_full, *tile_read, *number_full;
+    uint64_t *turn; /* of each warpgroup */
+    tile *tiles;
+    int *numbers; /* of tiles, sent by the first block of a cluster to the second */
+};
+
+/* Which stage of the ring, and the parity of its phase. */
+struct ring {
+    int stages, stage = 0;
+    uint32_t parity = 0;
+
+    __device__ explicit ring(int stages_) : stages(stages_)
+    {
+    }
+
+    __device__ void next()
+    {
+        if (++stage == stages) {
+            stage = 0;
+            parity ^= 1;
+        }
+    }
+
+    __device__ void skip(int count)
+    {
+        int to = stage + count;
+        parity ^= to / stages & 1;
+        stage = to % stages;
+    }
+};
+
+/* Loads of many small boxes are slow, those of both blocks above all: there is a map for each
+ * number of units that a block may load for both. */
+struct maps {
+    CUtensorMap weights, d, tokens[MOST_UNITS / CLUSTER];
+};
+
+/* The next tile, for a whole warp; says that it has been read. */
+static __device__ __forceinline__ tile take_tile(const shared_layout &shared, int i)
+{
+    int slot = i % TILE_SLOTS;
+    tl_mbarrier_wait(shared.tile_full + slot, i / TILE_SLOTS & 1);
+    tile t = shared.tiles[slot];
+    __syncwarp();
+    if (threadIdx.x % 32 == 0)
+        tl_mbarrier_arrive(shared.tile_read + slot);
+    t.group = tl_uniform(t.group);
+    t.units = tl_uniform(t.units);
+    t.column = tl_uniform(t.column);
+    return t;
+}
+
+/* A warp: takes numbers from the counter that all clusters share, so that they end together whatever
+ * the groups' sizes are, and finds the tiles. The first block of a cluster tells the second; the
+ * last cluster leaves the counters as it found them. */
+static __device__ void schedule(const shared_layout &shared, const int *offsets, int *counters,
+                                const settings &set)
+{
+    int rank = tl_cluster_rank(), clusters = (int)gridDim.x / CLUSTER;
+    int number = (int)blockIdx.x / CLUSTER;
+    tile_walk walk(offsets, set);
+    bool more = true;
+    for (int i = 0, last = -1; i != last; i++) {
+        int slot = i % TILE_SLOTS;
+        uint32_t parity = i / TILE_SLOTS & 1;
+        tl_mbarrier_wait(shared.tile_read + slot, parity ^ 1);
+        if (i > 0 && more && rank == 0) {
+            number = clusters + atomicAdd(counters, 1);
+            tl_cluster_send(tl_cluster_address(shared.numbers + slot, 1), number,
+                            tl_cluster_address(shared.number_full + slot, 1));
+        } else if (i > 0 && more) {
+            tl_mbarrier_expect(shared.number_full + slot, sizeof(int));
+            tl_mbarrier_wait(shared.number_full + slot, parity ^ (slot == 0));
+            number = *(volatile int *)(shared.numbers + slot);
+        }
+        if (rank > 0 && more) /* the first block may write that slot again */
+            tl_mbarrier_arrive_cluster(tl_cluster_address(shared.tile_read + slot, 0));
+        tile t;
+        if (more && !walk.find(number, t)) {
+            more = false;
+            last = i + set.turns; /* one more for each warpgroup */
+        }
+        if (!more)
+            t.group = NO_TILE;
+        shared.tiles[slot] = t;
+        tl_mbarrier_arrive(shared.tile_full + slot);
+    }
+    if (rank == 0 && atomicAdd(counters + 1, 1) == clusters - 1)
+        counters[0] = counters[1] = 0;
+}
+
+/* A warp: the weights of this block. */
+template <bool W_MN>
+static __device__ void load_weights(const shared_layout &shared, const CUtensorMap *map,
+                                    const settings &set)
+{
+    int rank = tl_uniform(tl_cluster_rank());
+    bool elected = tl_elect();
+    ring at(set.stages);
+    for (int i = 0;; i++) {
+        tile t = take_tile(shared, i);
+        if (t.group == NO_TILE)
+            break;
+        int column = t.column + rank * BLOCK_N;
+        for (int k = 0; k < set.k_blocks; k++, at.next()) {
+            char *to = shared.stages + at.stage * STAGE_BYTES;
+            uint64_t *full = shared.full + at.stage;
+            tl_mbarrier_wait(shared.weights_free + at.stage, at.parity ^ 1);
+            __syncwarp();
+            if (!elected)
+                continue;
+            tl_mbarrier_expect(full, WEIGHT_BYTES);
+            if (W_MN) {
+                tl_tma_load_3d(to, map, full, column, k * BLOCK_K, t.group);
+                tl_tma_load_3d(to + WEIGHT_BYTES / 2, map, full, column + 64, k * BLOCK_K, t.group);
+            } else {
+                tl_tma_load_3d(to, map, full, k * BLOCK_K, column, t.group);
+            }
+        }
+    }
+}
+
+/* A warp: half of the tokens, for both blocks; or both halves for this one. */
+static __device__ void load_tokens(const shared_layout &shared, const CUtensorMap *by_units,
+                                   const settings &set)
+{
+    int rank = tl_uniform(tl_cluster_rank());
+    bool elected = tl_elect();
+    ring at(set.stages);
+    for (int i = 0;; i++) {
+        tile t = take_tile(shared, i);
+        if (t.group == NO_TILE)
+            break;
+        int row = tl_uniform(t.group_begin + t.row), half = (t.units + 1) / 2, rest = t.units - half;
+        int first = rank ? half : 0, units = rank ? rest : half;
+        for (int k = 0; k < set.k_blocks; k++, at.next()) {
+            char *to = shared.stages + at.stage * STAGE_BYTES + WEIGHT_BYTES;
+            uint64_t *full = shared.full + at.stage;
+            int x = k * BLOCK_K;
+            tl_mbarrier_wait(shared.tokens_free + at.stage, at.parity ^ 1);
+            __syncwarp();
+            if (!elected)
+                continue;
+            tl_mbarrier_expect(full, t.units * UNIT_BYTES);
+            if (set.multicast == CLUSTER) {
+                if (units > 0)
+                    tl_tma_multicast_2d(to + first * UNIT_BYTES, by_units + units - 1, full, x,
+                                        row + first * UNIT, (1 << CLUSTER) - 1);
+            } else {
+                tl_tma_load_2d(to, by_units + half - 1, full, x, row);
+                if (rest > 0)
+                    tl_tma_load_2d(to + half * UNIT_BYTES, by_units + rest - 1, full, x,
+                                   row + half * UNIT);
+            }
+        }
+    }
+}
+
+#endif

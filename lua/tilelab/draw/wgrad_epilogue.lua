@@ -1,0 +1,137 @@
+-- wgrad_epilogue.tsv: what it costs to write weight gradients or to add to them, a row a way of a problem.
+--
+--   op experts rows distribution   as in grouped_gemm.tsv
+--   variant   sm90_ragged, or what is compared with it: cublaslt_dense, store, zero
+--   way       write (over what is there), reduce (added by the copy engine), load (what is there is loaded,
+--             added to and stored); for comparison dense (one product of the same FLOPs, with the output of one
+--             expert), store (a stream of TMA stores over the output), zero (a memset of it)
+--   beta      1 where the product is added
+--   zeroed    1 where a memset of the output is part of the time and of the bytes
+--   stages    of the operands' ring: with 4, 3 and 2 a quarter, half and all of a tile of sums is staged before
+--             it leaves
+--   block_n   columns of a tile of 32768 elements
+--   time_us time_us_lo time_us_hi   median with its 95 % interval
+--   rounds    that were kept
+--   tflops    of the product; share_of_dense: median of the rounds' ratios
+--   store_us  median of `store` in the same rounds
+--   logical_bytes   that the equation needs; dram_read_bytes dram_write_bytes: by counter, of one launch
+--   sm_clock_mhz    during the timed calls; power_w at the end of the rounds
+
+local draw = require "tilelab.draw"
+local figures = require "tilelab.grouped_gemm.figures"
+
+local epilogue = {
+  schema = {
+    { "op", "text", { "wgrad_w13", "wgrad_w2" } }, { "experts", "integer" }, { "rows", "integer" },
+    { "distribution", "text", { "uniform", "multinomial", "zipf" } },
+    { "variant", "text", { "sm90_ragged", "cublaslt_dense", "store", "zero" } },
+    { "way", "text", { "write", "reduce", "load", "dense", "store", "zero" } }, { "beta", "integer" },
+    { "zeroed", "integer" }, { "stages", "integer?" }, { "block_n", "integer?" }, { "time_us", "number" },
+    { "time_us_lo", "number" }, { "time_us_hi", "number" }, { "rounds", "integer" }, { "tflops", "number?" },
+    { "share_of_dense", "number?" }, { "store_us", "number?" }, { "logical_bytes", "number" },
+    { "dram_read_bytes", "number" }, { "dram_write_bytes", "number" }, { "sm_clock_mhz", "number" },
+    { "power_w", "number?" },
+  },
+}
+
+-- Name, slot, way, zeroed.
+local WRITTEN = { "written", 1, "write", "0" }
+local REDUCED = { "added by TMA", 2, "reduce", "0" }
+local LOADED = { "loaded, added, stored", 3, "load", "0" }
+local STORES = { "TMA stores alone", 8, "store", "0" }
+
+local function short(row) return ("%s, %s"):format(row.op:gsub("^wgrad_", ""), row.experts) end
+
+local function is_default(row) return row.stages == "-" or row.stages == "4" and row.block_n == "256" end
+
+local SHAPES = { { "4", "256", "1/4 tile" }, { "3", "256", "1/2 tile" }, { "2", "256", "whole tile" },
+  { "4", "128", "256x128" } }
+
+local function shape_of(row)
+  for _, shape in ipairs(SHAPES) do
+    if row.stages == shape[1] and row.block_n == shape[2] then return shape[3] end
+  end
+end
+
+local function point(data, row, x)
+  return { x = x, y = data:number(row, "time_us") / 1000, lo = data:number(row, "time_us_lo") / 1000,
+    hi = data:number(row, "time_us_hi") / 1000 }
+end
+
+-- Series in the order of `specs`: points(row) -> list of points of a row that is one of that series.
+local function series_of(data, specs, points)
+  local result = {}
+  for _, spec in ipairs(specs) do
+    local list = {}
+    for _, row in ipairs(data.rows) do
+      if row.way == spec[3] and row.zeroed == spec[4] then
+        for _, each in ipairs(points(row)) do list[#list + 1] = each end
+      end
+    end
+    if #list > 0 then result[#result + 1] = { name = spec[1], slot = spec[2], points = list } end
+  end
+  return result
+end
+
+local function caption(data, what, statistic, note, interval)
+  local row = data.rows[1]
+  return { what = ("%s: %s rows, %s sizes, fp32 weight gradients, L2 cold"):format(what, row.rows, row.distribution),
+    n = row.rounds .. " rounds", statistic = statistic, interval = interval and "95 % intervals of the median" or nil,
+    note = note }
+end
+
+-- How much of a tile is staged, and the tile, for one number of experts.
+local function staging(data, experts)
+  local series = series_of(data, { WRITTEN, REDUCED, LOADED, STORES }, function(row)
+    if row.experts ~= experts then return {} end
+    local op = row.op:gsub("^wgrad_", "")
+    if row.way ~= "store" then return { point(data, row, ("%s: %s"):format(op, shape_of(row))) } end
+    local list = {}
+    for i, shape in ipairs(SHAPES) do list[i] = point(data, row, ("%s: %s"):format(op, shape[3])) end
+    return list
+  end)
+  return { name = "wgrad_epilogue_" .. experts, kind = "bars", preset = "acm-full",
+    xlabel = "Weight gradient, epilogue", ylabel = "Time (ms)", series = series,
+    caption = caption(data, ("Ways for the sums of %s experts to leave"):format(experts), "median",
+      "1/4, 1/2, whole tile: what is staged in shared memory at once, beside 4, 3, 2 stages of operands of 128x256 "
+      .. "tiles; 256x128: the other tile, 1/4 staged", true) }
+end
+
+local function zeroing(data)
+  local series = series_of(data, { WRITTEN, REDUCED, LOADED, { "zeroed, added by TMA", 4, "reduce", "1" },
+    { "zeroed, loaded, added, stored", 5, "load", "1" }, STORES }, function(row)
+    return is_default(row) and { point(data, row, short(row)) } or {}
+  end)
+  return { name = "wgrad_epilogue_zeroing", kind = "bars", preset = "acm-full", xlabel = "Weight gradient, experts",
+    ylabel = "Time (ms)", series = series,
+    caption = caption(data, "Weight gradients written, added, and added to an output that is zeroed first", "median",
+      nil, true) }
+end
+
+-- Bytes of the default shape, logical beside measured.
+local function bytes(data)
+  local names = { write = "written", reduce = "TMA sums", load = "loaded", store = "stores" }
+  local logical, measured = {}, {}
+  for _, row in ipairs(data.rows) do
+    if names[row.way] and row.zeroed == "0" and is_default(row) then
+      local x = ("%s: %s"):format(short(row), names[row.way])
+      logical[#logical + 1] = { x = x, y = data:number(row, "logical_bytes") * 1e-9 }
+      measured[#measured + 1] = { x = x,
+        y = (data:number(row, "dram_read_bytes") + data:number(row, "dram_write_bytes")) * 1e-9 }
+    end
+  end
+  return { name = "wgrad_epilogue_bytes", kind = "pairs", preset = "acm-full", xlabel = "Weight gradient, experts",
+    ylabel = "Device memory (GB)",
+    series = { { name = "logical", points = logical }, { name = "measured", points = measured } },
+    caption = caption(data, "Bytes that the equation needs (logical), and bytes that device memory moved (measured)",
+      "total of one launch", "TMA sums: added by the copy engine; stores: TMA stores alone") }
+end
+
+function epilogue.draw(data, options)
+  local specs = {}
+  for i, experts in ipairs(figures.values_of(data.rows, "experts")) do specs[i] = staging(data, experts) end
+  specs[#specs + 1], specs[#specs + 2] = zeroing(data), bytes(data)
+  return draw.figures(data, options, specs)
+end
+
+return epilogue

@@ -1,0 +1,52 @@
+-- A case small enough for compute-sanitizer of every kernel that computes on tensor cores or moves
+-- rows between padded and ragged groups: several tiles a cluster, an empty group, tails, both layouts.
+
+local lab = require "tilelab"
+local grouped = require "tilelab.grouped"
+local t = dofile("tests/lua/tap.lua")
+local device = lab.device "cuda"
+
+local SIZES = { 200, 0, 33, 129 }
+
+local function gpu(dtype, ...) return lab.check(lab.tensor { device = device, dtype = dtype, shape = { ... } }) end
+
+for _, layout in ipairs { "nt", "nn" } do
+  for variant, alignment in pairs { sm90_ragged = 1, sm90_padded = 128 } do
+    local args = grouped.operands { sizes = SIZES, n = 264, k = 136, device = device, layout = layout,
+      alignment = alignment }
+    local checker = grouped.checker { a = args.a, b = args.b, group_offsets = args.group_offsets, layout = layout }
+    args.op, args.variant = "m_grouped_gemm", variant
+    lab.check(lab.plan(args)):launch()
+    local pass, text = checker:check(args.d)
+    t.ok(pass, ("m_grouped_gemm/%s, %s: %s"):format(variant, layout, text))
+  end
+end
+
+for variant, alignment in pairs { sm90_ragged = 1, sm90_padded = 128 } do
+  local sizes = grouped.padded(SIZES, alignment)
+  local offsets = grouped.offsets(sizes)
+  local rows = offsets[#offsets]
+  local args = { op = "k_grouped_gemm", variant = variant, beta = 1, a = grouped.fill(gpu("bf16", rows, 136), 1),
+    b = grouped.fill(gpu("bf16", rows, 264), 2), d = gpu("fp32", #sizes, 136, 264):fill(0),
+    group_offsets = lab.tensor_from(device, "i32", offsets),
+    counts_host = variant == "sm90_padded" and lab.tensor_from("cpu", "i32", sizes) or nil }
+  local checker = grouped.checker { op = args.op, a = args.a, b = args.b, group_offsets = args.group_offsets, beta = 1,
+    relative = 0, scaled = grouped.wgrad_scaled(200) }
+  lab.check(lab.plan(args)):launch()
+  local pass, text = checker:check(args.d)
+  t.ok(pass, ("k_grouped_gemm/%s: %s"):format(variant, text))
+end
+
+local offsets = grouped.offsets(SIZES)
+local padded = grouped.offsets(grouped.padded(SIZES, 128))
+local x, y, back = grouped.fill(gpu("bf16", 362, 264), 3), gpu("bf16", padded[5], 264), gpu("bf16", 362, 264)
+local group_offsets, padded_offsets = lab.tensor_from(device, "i32", offsets), gpu("i32", 5)
+lab.check(lab.plan { op = "pad_index", variant = "smxx_vec16", group_offsets = group_offsets,
+  padded_offsets = padded_offsets, row_experts = gpu("i32", padded[5]) }):launch()
+lab.check(lab.plan { op = "pad_rows", variant = "smxx_vec16", x = x, y = y, group_offsets = group_offsets,
+  padded_offsets = padded_offsets }):launch()
+lab.check(lab.plan { op = "unpad_rows", variant = "smxx_vec16", x = y, y = back, group_offsets = group_offsets,
+  padded_offsets = padded_offsets }):launch()
+t.ok(lab.compare(x, back).mismatched_bits == 0, "rows come back from a padded layout as they were")
+
+t.done()
