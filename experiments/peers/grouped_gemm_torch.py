@@ -36,7 +36,6 @@ def read_problems(path):
     for p in problems:
         for name in ("experts", "rows", "m", "n", "k"):
             p[name] = int(p[name]) if p[name] != "-" else None
-        p["width"] = p["k"] or p["m"]
         p["sizes"] = [int(size) for size in p["sizes"].split()]
         if len(p["sizes"]) != p["experts"] or sum(p["sizes"]) != p["rows"]:
             sys.exit(f"{path}: sizes of {title(p)} do not add up")
@@ -86,19 +85,17 @@ class Bench:
         def normal(count):
             return torch.randn(count, device="cuda", dtype=torch.bfloat16)
 
-        self.x = normal(max(p["rows"] * (p["k"] or p["n"]) for p in problems))
-        self.weights = normal(max(p["experts"] * p["n"] * p["k"] if p["k"] else p["rows"] * p["m"] for p in problems))
+        forward = [p for p in problems if p["k"]]  # nobody asks for weight gradients
+        self.x = normal(max((p["rows"] * p["k"] for p in forward), default=0))
+        self.weights = normal(max((p["experts"] * p["n"] * p["k"] for p in forward), default=0))
         self.flush = torch.empty(FLUSH_BYTES, device="cuda", dtype=torch.uint8)
 
     def contenders(self, p):
         """By variant: the call, and blocks(result) that yields of each group its number, the part of the result,
-        the rows before it there, and the two factors."""
+        the rows before it there, and the two factors: x [rows, k] and w [experts, k, n], a transposed view where
+        the layout is nt."""
         ends = self.torch.tensor(p["sizes"], device="cuda").cumsum(0).to(self.torch.int32)
         grouped_mm = getattr(self.torch, "_grouped_mm", None) or self.torch.nn.functional.grouped_mm
-        return (self.wgrad if p["layout"] == "tn" else self.forward)(p, ends, grouped_mm)
-
-    def forward(self, p, ends, grouped_mm):
-        """x [rows, k]; w [experts, k, n], a transposed view where the layout is nt."""
         torch = self.torch
         shape = (p["experts"], p["n"], p["k"]) if p["layout"] == "nt" else (p["experts"], p["k"], p["n"])
         x = self.x[:p["rows"] * p["k"]].view(p["rows"], p["k"])
@@ -110,17 +107,6 @@ class Bench:
             return lambda result: ((e, result[begin:end], begin, x[begin:end], w[e]) for begin, end, e in groups)
         return {DENSE: (lambda: torch.matmul(x, w[0]), blocks([(0, p["rows"], 0)])),
                 GROUPED: (lambda: grouped_mm(x, w, offs=ends), blocks(spans(p["sizes"])))}
-
-    def wgrad(self, p, ends, grouped_mm):
-        """dy [rows, m], x [rows, n]; the result is [experts, m, n]."""
-        torch = self.torch
-        dy = self.weights[:p["rows"] * p["m"]].view(p["rows"], p["m"])
-        x = self.x[:p["rows"] * p["n"]].view(p["rows"], p["n"])
-
-        def blocks(result):
-            return ((e, result[e], 0, dy[begin:end].t(), x[begin:end]) for begin, end, e in spans(p["sizes"]))
-        return {DENSE: (lambda: torch.matmul(dy.t(), x), lambda result: [(0, result, 0, dy.t(), x)]),
-                GROUPED: (lambda: grouped_mm(dy.t(), x, offs=ends), blocks)}
 
     def wrong(self, result, blocks):
         """None, or the worst coordinate of a result that is not what fp32 gives, group by group."""
@@ -203,7 +189,7 @@ class Bench:
         share = statistics.median(d / t for d, t in zip(dense, mine)) if dense else "-"
         self.results.row(**key, variant=variant, beta=0, time_us=median, time_us_lo=low, time_us_hi=high,
                          call_us=call_us, rounds=len(mine), share_of_dense=share,
-                         tflops=2e-6 * p["rows"] * p["n"] * p["width"] / median)
+                         tflops=2e-6 * p["rows"] * p["n"] * p["k"] / median)
         for number, sample in enumerate(mine):
             self.samples.row(**key, variant=variant, beta=0, part="gemm", round=number + 1, time_us=sample)
 
