@@ -66,6 +66,12 @@ end
 
 local kinds = { string = "a text", integer = "an integer", number = "a number" }
 
+local function texts_of(list)
+  local texts = {}
+  for i, item in ipairs(list) do texts[i] = tostring(item) end
+  return texts
+end
+
 local function expectation(option, kind)
   if option.choices then return "one of " .. table.concat(option.choices, ", ") end
   local text = kinds[kind]
@@ -81,7 +87,7 @@ end
 
 local function value_error(option, text, expected)
   main.usage_error("option %s: expected %s, got '%s'%s", option.flag, expected, text,
-    option.choices and fields.hint(text, option.choices) or "")
+    option.choices and fields.hint(text, texts_of(option.choices)) or "")
 end
 
 local function contains(list, value)
@@ -106,6 +112,7 @@ local function scalar(option, kind, text)
   return value
 end
 
+-- An item that is there twice is refused: it would be measured twice, and its rows be one another's double.
 local function parse_list(option, text)
   local list = {}
   for item in (text .. ","):gmatch("([^,]*),") do
@@ -115,6 +122,7 @@ local function parse_list(option, text)
       value_error(option, item == "" and text or item, ("%s for each item%s"):format(
         expectation(option, option.element), nothing))
     end
+    if contains(list, value) then value_error(option, item, "each item once") end
     list[#list + 1] = value
   end
   return list
@@ -174,12 +182,7 @@ end
 -- --- help -------------------------------------------------------------------------------------
 
 local function value_text(value)
-  if type(value) == "table" then
-    local parts = {}
-    for i, item in ipairs(value) do parts[i] = tostring(item) end
-    return table.concat(parts, ",")
-  end
-  return tostring(value)
+  return type(value) == "table" and table.concat(texts_of(value), ",") or tostring(value)
 end
 
 local function synopsis(option)
