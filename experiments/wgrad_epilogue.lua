@@ -8,7 +8,7 @@ local STORES = { 4, 3, 2 } -- stages of the ring: what they leave of shared memo
 
 local function ways()
   local list = {}
-  for _, way in ipairs { { "write", 0 }, { "reduce", 1, 1 }, { "load", 1, 1 << 30 } } do
+  for _, way in ipairs { { "write", 0 }, { "reduce", 1, 1 }, { "load", 1, 1073741824 } } do
     local function add(stages, block_n, zeroed)
       list[#list + 1] = { way = way[1], beta = way[2], zeroed = zeroed, stages = stages, block_n = block_n,
         tunables = { load_below = way[3], stages = stages, block_n = block_n } }
@@ -28,7 +28,7 @@ lab.main(function()
     { "experts", "list", { 32, 128 }, "numbers of groups", of = "integer", min = 1 },
     { "distribution", "string", "multinomial", "of the rows over the experts",
       choices = { "uniform", "multinomial", "zipf" } },
-    { "rows", "integer", 32768, "rows of all experts", min = 1 },
+    { "rows", "integer", 32768, "rows of all experts", min = 1, max = 1073741824 },
     { "rounds", "integer", 15, "every way once a round", min = 6 },
     { "preset", "string", nil, "width of the figures; default: each one's own",
       choices = { "acm-column", "acm-full", "ieee-column", "neurips" } },

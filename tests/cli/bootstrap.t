@@ -37,6 +37,13 @@ for lua in lua lua5.1 lua5.2 lua5.3 luajit; do
         others="$others $lua"
 done
 
+# Every interpreter reaches the first line of every experiment.
+echo 'for i = 1, #arg do assert(loadfile(arg[i])) end' >parse.lua
+for lua in $others; do
+    capture $lua parse.lua "$root"/experiments/*.lua
+    is "$code$err" 0 "$lua parses the experiments"
+done
+
 # What every interpreter should do, the host or stock Lua being behind it.
 check_all() { # interpreter, lab.host
     probe "$1" experiments/probe.lua
