@@ -18,7 +18,7 @@ lab.main(function()
       choices = { "uniform", "multinomial", "zipf" } },
     { "variants", "list", nil, "kernels; default: all of the device",
       choices = { "cublaslt_dense", "sm90_ragged", "sm90_padded", "cublaslt_loop", "cpu_ragged", "cpu_padded" } },
-    { "rows", "integer", nil, "rows of all experts; default: 32768, on the CPU 4096", min = 1 },
+    { "rows", "integer", nil, "rows of all experts; default: 32768, on the CPU 4096", min = 1, max = 1073741824 },
     { "rounds", "integer", nil, "every variant once a round; default: 20, on the CPU 5", min = 1 },
     { "shrink", "integer", nil, "divides d_model 3072 and expert FFN 1280; default: 1, on the CPU 16",
       choices = { 1, 2, 4, 8, 16, 32 } },

@@ -83,7 +83,10 @@ static int make_folder(lua_State *L)
     size_t length;
     const char *path = luaL_checklstring(L, 1, &length);
     char partial[PATH_MAX];
-    luaL_argcheck(L, length > 0 && length < sizeof partial, 1, "expected a path");
+    if (length == 0 || length >= sizeof partial) {
+        errno = length == 0 ? ENOENT : ENAMETOOLONG;
+        return refused_by_system(L, length == 0 ? "the folder ''" : path);
+    }
     for (size_t i = 1; i <= length; i++) {
         if (path[i] != '/' && path[i] != 0)
             continue;

@@ -135,6 +135,11 @@ like "$err" "^grouped_gemm: sm90_ragged is left out: " "is left out"
 like "$err" "^grouped_gemm: no variant runs on cpu\$" "and none is left"
 run --ops wgrad_w3
 is "$code" 2 "a product that is none"
+run $few --out ""
+is "$code" 2 "a folder without a name"
+like "$err" "^grouped_gemm: the folder '': No such file or directory\$" "is named"
+run $few --rows 1073741825
+is "$code" 2 "more rows than offsets should reach"
 capture "$tilelab" experiments/grouped_gemm.lua --device cudda
 is "$code" 2 "an unknown device"
 like "$err" "^grouped_gemm: --device: unknown device 'cudda'" "is named"
