@@ -116,6 +116,36 @@ run $few --torch "$tmp/python" --out "$tmp/torch"
 is "$code" 2 "torch that dies"
 like "$err" "^grouped_gemm: torch: it ended with exit code 7\$" "is told"
 is "$(rows "$tmp/torch/grouped_gemm.tsv" | wc -l | tr -d ' ')" 2 "and what was measured is kept"
+printf '%s\n' '#!/bin/sh' 'echo ready 9.9' >"$tmp/brief"
+printf '%s\n' '#!/bin/sh' 'echo ready 9.9; while read -r position; do echo done; done' >"$tmp/idle"
+chmod +x "$tmp/brief" "$tmp/idle"
+run $few --torch "$tmp/brief" --out "$tmp/torch"
+is "$code" 2 "torch that dies before it is asked"
+like "$err" "^grouped_gemm: torch: it ended with exit code 0\$" "is told too"
+run $few --torch "$tmp/idle" --out "$tmp/torch"
+is "$code" 2 "torch that writes nothing"
+like "$err" "^grouped_gemm: $tmp/torch/grouped_gemm_torch.tsv: No such file" "cannot pass for the run before"
+cat >"$tmp/stuck" <<'END'
+#!/bin/sh
+echo $$ >"${0%/*}/stuck.pid"
+[ ! -e "${0%/*}/starts" ] || echo "ready 9.9"
+exec sleep 100
+END
+cat >"$tmp/impatient.lua" <<'END'
+require("tilelab.grouped_gemm.torch").longest_s = 0.3
+arg[0] = "experiments/grouped_gemm.lua"
+dofile(arg[0])
+END
+chmod +x "$tmp/stuck"
+capture "$tilelab" "$tmp/impatient.lua" --device cpu $few --torch "$tmp/stuck" --out "$tmp/torch"
+is "$code" 0 "torch that never gets ready"
+like "$err" "^grouped_gemm: torch is left out: no answer in 0.3 s\$" "is told"
+touch "$tmp/starts"
+capture "$tilelab" "$tmp/impatient.lua" --device cpu $few --torch "$tmp/stuck" --out "$tmp/torch"
+is "$code" 2 "torch that never answers"
+like "$err" "^grouped_gemm: torch: no answer in 0.3 s\$" "is told"
+! kill -0 "$(cat "$tmp/stuck.pid")" 2>/dev/null
+result "and is ended" $?
 run $few --torch "$tmp/absent" --out "$tmp/none"
 is "$code" 0 "no interpreter"
 like "$err" "^grouped_gemm: torch is left out: it ended with exit code 127\$" "is told"

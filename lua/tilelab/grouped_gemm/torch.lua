@@ -17,18 +17,26 @@ local shell = require "tilelab.shell"
 local peer = {}
 
 local SCRIPT = lab.root .. "/experiments/peers/grouped_gemm_torch.py"
-local LOOK_EVERY_S, LONGEST_S = 0.005, 300
+local ROWS, SAMPLES = "grouped_gemm_torch", "grouped_gemm_torch_samples"
+local LOOK_EVERY_S = 0.005
+
+peer.longest_s = 300 -- that an answer may take
 
 local Torch = {}
 Torch.__index = Torch
 
-local function quoted(...)
-  local words = { ... }
+-- What the shell does with the command in "$@": says under which number it runs, and how it ended,
+-- whatever ended it. Then it reads on, so that writing to it does not end us.
+local FRAME = [[sh -c 'echo "pid $$"; exec "$@"' sh "$@"; echo "exit $?"; cat >/dev/null]]
+
+local function command_of(settings, answers)
+  local words = { "sh", "-c", FRAME, "sh", settings.python, SCRIPT, "--sizes", settings.sizes, "--out", settings.out,
+    "--rounds", settings.rounds, "--serve" }
   for i, word in ipairs(words) do words[i] = shell.quote(tostring(word)) end
-  return table.concat(words, " ")
+  return ("%s >%s"):format(table.concat(words, " "), shell.quote(answers))
 end
 
-local ANSWERS = { ready = true, done = true, failed = true, exit = true }
+local ANSWERS = { ready = true, done = true, failed = true, exit = true, pid = true }
 
 -- The next answer, or nil and why there is none. Libraries may print to the same file.
 function Torch:answer()
@@ -44,27 +52,35 @@ function Torch:answer()
         return word, rest
       end
     end
-    if lab.interrupted() then return nil, "interrupted" end
-    if lab.time_us() - start > LONGEST_S * 1e6 then return nil, ("no answer in %d s"):format(LONGEST_S) end
+    self.stuck = lab.interrupted() and "interrupted"
+      or lab.time_us() - start > peer.longest_s * 1e6 and ("no answer in %g s"):format(peer.longest_s)
+    if self.stuck then return nil, self.stuck end
     lab.sleep(LOOK_EVERY_S)
   end
 end
 
--- The shell stays to say how the script ended, whatever ended it.
+-- Its version once it is ready, or nil and why it is not.
+function Torch:ready()
+  local word, rest = self:answer()
+  if word ~= "pid" then return nil, rest end
+  self.pid = rest
+  word, rest = self:answer()
+  return word and rest, rest
+end
+
 function peer.start(settings)
   local answers = settings.out .. "/grouped_gemm_torch.answers"
   lab.check(file.write(answers, ""))
-  local command = ("(%s; echo \"exit $?\") >%s"):format(quoted(settings.python, SCRIPT, "--sizes", settings.sizes,
-    "--out", settings.out, "--rounds", settings.rounds, "--serve"), shell.quote(answers))
-  local pipe, message = io.popen(command, "w")
+  for _, name in ipairs { ROWS, SAMPLES } do os.remove(("%s/%s.tsv"):format(settings.out, name)) end
+  local pipe, message = io.popen(command_of(settings, answers), "w")
   if not pipe then
     settings.say("torch is left out: %s", message)
     return nil
   end
   local torch = setmetatable({ pipe = pipe, answers = answers, answered = 0, read = {}, out = settings.out }, Torch)
-  local ready, version = torch:answer()
-  if not ready then
-    settings.say("torch is left out: %s", version)
+  local version, reason = torch:ready()
+  if not version then
+    settings.say("torch is left out: %s", reason)
     torch:close()
     return nil
   end
@@ -81,20 +97,18 @@ function Torch:new_rows(name)
 end
 
 function Torch:run(position)
-  if self.gone then return false, {}, {} end
   self.pipe:write(position, "\n")
   self.pipe:flush()
   local word, reason = self:answer()
-  if not word then
-    self.gone = true -- writing to it again would end us
-    lab.check(nil, "torch: " .. reason)
-  end
-  return word == "done", self:new_rows "grouped_gemm_torch", self:new_rows "grouped_gemm_torch_samples"
+  if not word then lab.check(nil, "torch: " .. reason) end
+  return word == "done", self:new_rows(ROWS), self:new_rows(SAMPLES)
 end
 
--- Its standard input ends, and so does it.
+-- Its standard input ends, and so does it; where it owes an answer it is ended.
 function Torch:close()
-  if self.pipe then self.pipe:close() end
+  if not self.pipe then return end
+  if self.stuck and self.pid then os.execute(("kill -9 %d"):format(self.pid)) end
+  self.pipe:close()
   self.pipe = nil
 end
 
