@@ -66,6 +66,11 @@ end
 -- Rows of each expert: "uniform", equal but for a remainder; "multinomial", each row to any expert;
 -- "zipf", with probability proportional to rank^-exponent (0.8), ranks in random order.
 function grouped.sizes(distribution, rows, experts, seed, exponent)
+  fields.check_integer("rows of grouped.sizes", rows, 0, 2)
+  fields.check_integer("experts of grouped.sizes", experts, 1, 2)
+  if exponent and not (exponent >= 0 and exponent < math.huge) then
+    error(("exponent of grouped.sizes must be a number from 0 on, not %s"):format(exponent), 2)
+  end
   local random, weights = lab.random(seed or 0, STREAM), {}
   if distribution == "uniform" then return uniform(rows, experts) end
   if distribution ~= "multinomial" and distribution ~= "zipf" then
@@ -258,9 +263,9 @@ end
 
 -- All but the innermost dimension in one.
 local function flat(tensor)
-  local shape = tensor.shape
-  local columns = shape[#shape]
-  return tensor:view(0, { columns > 0 and tensor.numel // columns or 0, columns })
+  local shape, rows = tensor.shape, 1
+  for i = 1, #shape - 1 do rows = rows * shape[i] end
+  return tensor:view(0, { rows, shape[#shape] })
 end
 
 local function element(tensor, row, column)
@@ -285,6 +290,7 @@ end
 -- complete: launches on other streams than the default one are waited for by the caller.
 function Checker:check(d, bound)
   bound = bound or {}
+  fields.check("the bound of a check", bound, { "relative", "scaled" }, 2)
   local value, reference = flat(d), flat(self.reference)
   local count = self.groups.shape[1] - 1
   local function out(dtype)

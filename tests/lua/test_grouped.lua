@@ -30,6 +30,13 @@ local firsts = {}
 for seed = 1, 8 do firsts[grouped.sizes("zipf", 1000, 8, seed)[1] > 220] = true end
 t.ok(firsts[true] and firsts[false], "and is not always the first")
 t.error(function() grouped.sizes("even", 4, 2) end, "unknown distribution 'even'; there are: uniform", "an unknown one")
+t.error(function() grouped.sizes("zipf", 4, 0) end, "experts of grouped.sizes must be an integer from 1 on, not 0",
+  "no experts")
+t.error(function() grouped.sizes("multinomial", 4.5, 2) end, "rows of grouped.sizes must be an integer", "half a row")
+t.error(function() grouped.sizes("uniform", -1, 2) end, "rows of grouped.sizes must be an integer from 0", "fewer than none")
+for _, exponent in ipairs { -1, 1 / 0, 0 / 0 } do
+  t.error(function() grouped.sizes("zipf", 4, 2, 1, exponent) end, "exponent of grouped.sizes", "a wild exponent")
+end
 t.is(table.concat(grouped.offsets { 3, 0, 4 }, " "), "0 3 3 7", "offsets")
 t.is(table.concat(grouped.padded({ 0, 1, 128, 129 }, 128), " "), "0 128 128 256", "padded sizes")
 t.is(grouped.shapes.fwd_w13.n * grouped.shapes.fwd_w13.k, grouped.shapes.wgrad_w13.m * grouped.shapes.wgrad_w13.n,
@@ -139,6 +146,12 @@ for _, layout in ipairs { "nt", "nn" } do
   t.ok(checker_of(args, { relative = 1e9, scaled = 1e9 }):check(launch(args, product)), "bounds of one's own")
   checker:close()
   t.error(function() checker:check(d) end, "closed", "a closed checker")
+end
+do
+  local args = grouped.operands { sizes = { 3, 0 }, n = 0, k = 8 }
+  local pass, text, found = checker_of(args):check(args.d)
+  t.ok(pass and text == "no rows" and #found == 2, "no columns: " .. text)
+  t.error(function() checker_of(args):check(args.d, { relativ = 1 }) end, "did you mean 'relative'", "a misspelt bound")
 end
 t.error(function() grouped.checker { offsets = 1 } end, "no field 'offsets'", "a misspelt argument")
 
