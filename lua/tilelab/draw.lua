@@ -48,11 +48,12 @@ function draw.conditions(data)
 end
 
 -- Draws specifications of lab.figure.draw that have a `name` instead of a path; their captions gain
--- what the provenance knows. Raises a refusal when one cannot be drawn.
+-- what the provenance knows. Those without series are left out, since the rows have nothing for them.
+-- Raises a refusal when one cannot be drawn.
 function draw.figures(data, options, specs)
   main.check(core.mkdir(options.folder))
   local list = {}
-  for i, spec in ipairs(specs) do
+  for _, spec in ipairs(specs) do
     local copy, caption = {}, draw.conditions(data)
     for key, value in pairs(spec) do copy[key] = value end
     for key, value in pairs(spec.caption or {}) do
@@ -60,7 +61,7 @@ function draw.figures(data, options, specs)
     end
     copy.name, copy.path, copy.caption = nil, options.folder .. "/" .. spec.name, caption
     copy.preset = options.preset or spec.preset
-    list[i] = main.check(figure.draw(copy))
+    if #spec.series > 0 then list[#list + 1] = main.check(figure.draw(copy)) end
   end
   return list
 end

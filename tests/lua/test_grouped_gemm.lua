@@ -4,6 +4,7 @@ local t = dofile("tests/lua/tap.lua")
 local lab = require "tilelab"
 local core = require "tilelab_core"
 local expression = require "tilelab.expression"
+local figures = require "tilelab.grouped_gemm.figures"
 local grouped = require "tilelab.grouped"
 local made_up = dofile("tests/lua/made_up.lua")
 local problem = require "tilelab.grouped_gemm.problem"
@@ -172,6 +173,18 @@ for pattern, count in pairs { ["^wgrad"] = 2, ["^[fd]"] = 5 } do
     if row.op:find(pattern) then data.rows[#data.rows + 1] = row end
   end
   t.is(#lab.draw.record(data, { folder = folder / "figures" }), count, pattern .. ": figures")
+end
+data.rows = all
+lab.draw.record(data, { folder = folder / "figures" })
+t.like(t.read(folder / "figures/grouped_gemm_32.caption.txt"), "SM at 1610 to 1640 MHz", "the clock of the rows drawn")
+
+-- Where every other variant was wrong or left out, the dense product is drawn alone or nothing is.
+
+for experiment, count in pairs { grouped_gemm = 3, rows_per_expert = 2, raster = 0, gemm_ladder = 0, wgrad_epilogue = 0 } do
+  local alone = made_up.record(experiment, folder / "out")
+  alone.rows = figures.where(alone.rows, { variant = "cublaslt_dense" })
+  local ok, drawn = pcall(lab.draw.record, alone, { folder = folder / "alone" })
+  t.ok(ok and #drawn == count, ("%s of the dense product alone: %s"):format(experiment, ok and #drawn or drawn))
 end
 lab.recorded.folder = real
 t.done()

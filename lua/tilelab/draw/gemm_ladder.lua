@@ -50,20 +50,12 @@ local function parts(data)
   return steps, dense
 end
 
-local function of_experts(list, experts)
-  local result = {}
-  for _, row in ipairs(list) do
-    if row.experts == experts then result[#result + 1] = row end
-  end
-  return result
-end
-
 -- Bars of throughput, a series a number of experts; the dense product as a line.
 local function climb(data, steps, dense)
   local series, best = {}, 0
   for _, experts in ipairs(figures.values_of(steps, "experts")) do
     local points = {}
-    for i, row in ipairs(of_experts(steps, experts)) do
+    for i, row in ipairs(figures.where(steps, { experts = experts })) do
       points[i] = figures.throughput(data, row)
       points[i].x = row.name
     end
@@ -93,10 +85,8 @@ local function percentages(list, columns)
 end
 
 local function counters(data, list, experts)
-  local series = percentages(list, QUANTITIES)
-  if #series == 0 then return nil end
   return { name = "gemm_ladder_counters_" .. experts, kind = "bars", preset = "acm-full", xlabel = "Step",
-    ylabel = "Percent", yrange = { 0, 100 }, series = series,
+    ylabel = "Percent", yrange = { 0, 100 }, series = percentages(list, QUANTITIES),
     caption = figures.reading(data, list, "FLOPs of wgmma and bytes of device memory of their peaks, sectors found in "
       .. "L2 of those looked up, and warps of the 64 that a multiprocessor holds") }
 end
@@ -108,10 +98,8 @@ local function stalls(data, list, experts)
     legend[i] = reason .. ": " .. metrics.find("stall_" .. reason).text:match "^Warps (.*), at each issued"
   end
   columns[#columns + 1] = { "stall_other_pct", "other" }
-  local series = percentages(list, columns)
-  if #series == 0 then return nil end
   return { name = "gemm_ladder_stalls_" .. experts, kind = "stack", preset = "acm-full", xlabel = "Step",
-    ylabel = "Stalled warps (%)", series = series, order = order,
+    ylabel = "Stalled warps (%)", series = percentages(list, columns), order = order,
     caption = figures.reading(data, list, "Why warps did not issue, as shares of all stalls",
       table.concat(legend, "; ")) }
 end
@@ -120,7 +108,7 @@ function ladder.draw(data, options)
   local steps, dense = parts(data)
   local specs = { climb(data, steps, dense) }
   for _, experts in ipairs(figures.values_of(steps, "experts")) do
-    local list = of_experts(steps, experts)
+    local list = figures.where(steps, { experts = experts })
     specs[#specs + 1] = counters(data, list, experts)
     specs[#specs + 1] = stalls(data, list, experts)
   end

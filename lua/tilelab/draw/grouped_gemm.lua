@@ -77,17 +77,12 @@ local function throughput(data, list, experts)
     caption = figures.caption(data, list, "Throughput of real rows", "median") }
 end
 
--- All numbers of experts beside each other; nil where nothing was held against a dense product.
+-- All numbers of experts beside each other.
 local function shares(data, list)
-  local held = {}
-  for _, row in ipairs(list) do
-    if rows.number(row.share_of_dense) then held[#held + 1] = row end
-  end
+  local held = figures.with(list, "share_of_dense")
   local function point(row) return { x = row.op .. ", " .. row.experts, y = data:number(row, "share_of_dense") } end
-  local series = series_of(held, point, { cublaslt_dense = true })
-  if #series == 0 then return nil end
   return { name = "grouped_gemm_share", kind = "bars", preset = "acm-full", xlabel = "Product, experts",
-    ylabel = "Share of the dense product", series = series, references = { { y = 1, label = "dense product" } },
+    ylabel = "Share of the dense product", series = series_of(held, point, { cublaslt_dense = true }), references = { { y = 1, label = "dense product" } },
     caption = figures.caption(data, held, "Throughput of real rows over that of one dense product of the same "
       .. "FLOPs and transposes", "median of the rounds' ratios", "torch is held against the dense product of torch, in "
       .. "rounds of its own") }
@@ -135,20 +130,17 @@ end
 function grouped.draw(data, options)
   local distribution
   for _, name in ipairs(DISTRIBUTIONS) do
-    distribution = distribution or #figures.where(data, { distribution = name }) > 0 and name
+    distribution = distribution or #figures.where(data.rows, { distribution = name }) > 0 and name
   end
-  local list, specs, forward, wgrad = figures.where(data, { distribution = distribution }), {}, {}, {}
+  local list, specs, forward, wgrad = figures.where(data.rows, { distribution = distribution }), {}, {}, {}
   for _, row in ipairs(list) do table.insert(row.op:find "^wgrad" and wgrad or forward, row) end
   for _, experts in ipairs(figures.values_of(forward, "experts")) do
-    local some = {}
-    for _, row in ipairs(forward) do
-      if row.experts == experts then some[#some + 1] = row end
-    end
+    local some = figures.where(forward, { experts = experts })
     specs[#specs + 1] = throughput(data, some, experts)
     specs[#specs + 1] = padding(data, some, experts)
   end
-  if #forward > 0 then specs[#specs + 1] = shares(data, forward) end
-  if #wgrad > 0 then table.move(wgrad_figures.specs(data, wgrad), 1, 2, #specs + 1, specs) end
+  specs[#specs + 1] = shares(data, forward)
+  table.move(wgrad_figures.specs(data, wgrad), 1, 2, #specs + 1, specs)
   return draw.figures(data, options, specs)
 end
 

@@ -66,9 +66,8 @@ local function bytes(data, list)
 end
 
 function raster.draw(data, options)
-  local list, specs = figures.where(data, { variant = "sm90_ragged" }), {}
+  local list, specs = figures.where(data.rows, { variant = "sm90_ragged" }), {}
   local function add(name, ylabel, series, caption)
-    if #series == 0 then return end
     specs[#specs + 1] = { name = name, kind = "lines", logx = 2, xlabel = "Band (token tiles)", ylabel = ylabel,
       series = series, caption = caption }
   end

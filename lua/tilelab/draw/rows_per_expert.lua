@@ -17,7 +17,6 @@
 --   ratio ratio_lo ratio_hi   of the rounds: time_us over that of the ragged variant; whole_ratio of whole_us
 --   sm_clock_mhz  during the timed calls; power_w at the end of the rounds
 
-local core = require "tilelab_core"
 local draw = require "tilelab.draw"
 local figures = require "tilelab.grouped_gemm.figures"
 local rows = require "tilelab.rows"
@@ -85,14 +84,6 @@ local function extent(list)
     figures.span(list, "experts", "%.0f"))
 end
 
-local function held(list)
-  local result = {}
-  for _, row in ipairs(list) do
-    if rows.number(row.ratio) then result[#result + 1] = row end
-  end
-  return result
-end
-
 local function bandwidth(list)
   local most = 0
   for _, row in ipairs(list) do
@@ -107,7 +98,7 @@ local function by_rows(data, list)
   local problems, x, specs = extent(list) .. ", multinomial sizes", "rows_per_expert", {}
   local function add(spec)
     spec.kind, spec.logx, spec.xlabel = "lines", 2, "Rows of an expert, mean"
-    if #spec.series > 0 then specs[#specs + 1] = spec end
+    specs[#specs + 1] = spec
   end
   add { name = "rows_per_expert", ylabel = "Useful TFLOP/s", zero = true,
     series = series_of(data, list, x, LINES, throughput(data)),
@@ -119,7 +110,7 @@ local function by_rows(data, list)
     caption = { what = "Rows that each layout multiplies, over real rows: " .. problems,
       n = ("%d problems"):format(#figures.values_of(list, x)), statistic = "ratio of one problem's sizes" } }
   add { name = "rows_per_expert_gain", ylabel = "Time of padded over ragged", zero = false,
-    series = series_of(data, held(list), x,
+    series = series_of(data, figures.with(list, "ratio"), x,
       { { PADDED, "padding not counted", 2 }, { PADDED, "padding counted", 3 } }, ratio(data)),
     references = { { y = 1, label = "equal" } },
     caption = figures.caption(data, list, "Time with groups padded to 128 rows over that of the ragged product",
@@ -150,7 +141,6 @@ function per_expert.draw(data, options)
   for _, row in ipairs(data.rows) do table.insert(row.exponent == "-" and even or skewed, row) end
   if #even > 0 then specs = by_rows(data, even) end
   if #skewed > 0 then specs[#specs + 1] = by_skew(data, skewed) end
-  if #specs == 0 then error(core.error_new("refused", data.path .. ": nothing to draw", "format"), 0) end
   return draw.figures(data, options, specs)
 end
 

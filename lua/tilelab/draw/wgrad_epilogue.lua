@@ -59,31 +59,22 @@ local function point(data, row, x)
 end
 
 -- Series in the order of `specs`: points(row) -> list of points of a row that is one of that series.
-local function series_of(data, specs, points)
+local function series_of(list, specs, points)
   local result = {}
   for _, spec in ipairs(specs) do
-    local list = {}
-    for _, row in ipairs(data.rows) do
-      if row.way == spec[3] and row.zeroed == spec[4] then
-        for _, each in ipairs(points(row)) do list[#list + 1] = each end
-      end
+    local made = {}
+    for _, row in ipairs(figures.where(list, { way = spec[3], zeroed = spec[4] })) do
+      table.move(points(row), 1, #SHAPES, #made + 1, made)
     end
-    if #list > 0 then result[#result + 1] = { name = spec[1], slot = spec[2], points = list } end
+    if #made > 0 then result[#result + 1] = { name = spec[1], slot = spec[2], points = made } end
   end
   return result
 end
 
-local function caption(data, what, statistic, note, interval)
-  local row = data.rows[1]
-  return { what = ("%s: %s rows, %s sizes, fp32 weight gradients, L2 cold"):format(what, row.rows, row.distribution),
-    n = row.rounds .. " rounds", statistic = statistic, interval = interval and "95 % intervals of the median" or nil,
-    note = note }
-end
-
 -- How much of a tile is staged, and the tile, for one number of experts.
 local function staging(data, experts)
-  local series = series_of(data, { WRITTEN, REDUCED, LOADED, STORES }, function(row)
-    if row.experts ~= experts then return {} end
+  local rows = figures.where(data.rows, { experts = experts })
+  local series = series_of(rows, { WRITTEN, REDUCED, LOADED, STORES }, function(row)
     local op = row.op:gsub("^wgrad_", "")
     if row.way ~= "store" then return { point(data, row, ("%s: %s"):format(op, shape_of(row))) } end
     local list = {}
@@ -92,20 +83,20 @@ local function staging(data, experts)
   end)
   return { name = "wgrad_epilogue_" .. experts, kind = "bars", preset = "acm-full",
     xlabel = "Weight gradient, epilogue", ylabel = "Time (ms)", series = series,
-    caption = caption(data, ("Ways for the sums of %s experts to leave"):format(experts), "median",
+    caption = figures.caption(data, rows, "Ways for sums to leave, fp32 weight gradients", "median",
       "1/4, 1/2, whole tile: what is staged in shared memory at once, beside 4, 3, 2 stages of operands of 128x256 "
-      .. "tiles; 256x128: the other tile, 1/4 staged", true) }
+      .. "tiles; 256x128: the other tile, 1/4 staged") }
 end
 
 local function zeroing(data)
-  local series = series_of(data, { WRITTEN, REDUCED, LOADED, { "zeroed, added by TMA", 4, "reduce", "1" },
+  local series = series_of(data.rows, { WRITTEN, REDUCED, LOADED, { "zeroed, added by TMA", 4, "reduce", "1" },
     { "zeroed, loaded, added, stored", 5, "load", "1" }, STORES }, function(row)
     return is_default(row) and { point(data, row, short(row)) } or {}
   end)
   return { name = "wgrad_epilogue_zeroing", kind = "bars", preset = "acm-full", xlabel = "Weight gradient, experts",
     ylabel = "Time (ms)", series = series,
-    caption = caption(data, "Weight gradients written, added, and added to an output that is zeroed first", "median",
-      nil, true) }
+    caption = figures.caption(data, data.rows, "fp32 weight gradients written, added, and added to an output that is "
+      .. "zeroed first", "median") }
 end
 
 -- Bytes of the default shape, logical beside measured.
@@ -122,15 +113,15 @@ local function bytes(data)
   end
   return { name = "wgrad_epilogue_bytes", kind = "pairs", preset = "acm-full", xlabel = "Weight gradient, experts",
     ylabel = "Device memory (GB)",
-    series = { { name = "logical", points = logical }, { name = "measured", points = measured } },
-    caption = caption(data, "Bytes that the equation needs (logical), and bytes that device memory moved (measured)",
-      "total of one launch", "TMA sums: added by the copy engine; stores: TMA stores alone") }
+    series = #logical > 0 and { { name = "logical", points = logical }, { name = "measured", points = measured } } or {},
+    caption = figures.reading(data, data.rows, "Bytes that the equation of fp32 weight gradients needs (logical), and "
+      .. "bytes that device memory moved (measured)", "TMA sums: added by the copy engine; stores: TMA stores alone") }
 end
 
 function epilogue.draw(data, options)
   local specs = {}
   for i, experts in ipairs(figures.values_of(data.rows, "experts")) do specs[i] = staging(data, experts) end
-  specs[#specs + 1], specs[#specs + 2] = zeroing(data), bytes(data)
+  table.move({ zeroing(data), bytes(data) }, 1, 2, #specs + 1, specs)
   return draw.figures(data, options, specs)
 end
 

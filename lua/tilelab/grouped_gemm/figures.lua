@@ -3,14 +3,17 @@
 --
 --   figures.VARIANTS                      {variant, name, slot} in the order of legends
 --   figures.variant(name) -> name, slot
---   figures.where(data, {column = text}) -> rows that hold these texts
+--   figures.where(list, {column = text}) -> rows that hold these texts
+--   figures.with(list, column) -> rows that hold a number there
 --   figures.values_of(list, column) -> its different texts, in their order
 --   figures.span(list, column, format) -> "20" or "18 to 20"; nil where it has no number
 --   figures.throughput(data, row) -> {y =, lo =, hi =} in TFLOP/s, by the interval of its time
---   figures.caption(data, list, what, statistic[, note[, problems]]) -> caption; problems in words, by default
---                                         rows, experts and distribution of the list
+--   figures.caption(data, list, what, statistic[, note[, problems]]) -> caption, with the clock and the power of
+--                                         these rows; problems in words, by default their rows, experts and
+--                                         distribution; nil for no rows
 --   figures.reading(data, list, what[, note])   the same for what a counter read in one launch
 
+local draw = require "tilelab.draw"
 local rows = require "tilelab.rows"
 
 local figures = { OURS = "RapidGEMM-style (ours)", PADDED = "DeepGEMM-style (ours)" }
@@ -31,14 +34,25 @@ function figures.variant(name)
   end
 end
 
-function figures.where(data, conditions)
-  local list = {}
-  for _, row in ipairs(data.rows) do
-    local keep = true
-    for column, text in pairs(conditions) do keep = keep and row[column] == text end
-    if keep then list[#list + 1] = row end
+local function filter(list, keep)
+  local kept = {}
+  for _, row in ipairs(list) do
+    if keep(row) then kept[#kept + 1] = row end
   end
-  return list
+  return kept
+end
+
+function figures.where(list, conditions)
+  return filter(list, function(row)
+    for column, text in pairs(conditions) do
+      if row[column] ~= text then return false end
+    end
+    return true
+  end)
+end
+
+function figures.with(list, column)
+  return filter(list, function(row) return rows.number(row[column]) ~= nil end)
 end
 
 function figures.values_of(list, column)
@@ -73,19 +87,21 @@ local function problems_of(list)
 end
 
 function figures.caption(data, list, what, statistic, note, problems)
+  if #list == 0 then return nil end
   local power, notes = figures.span(list, "power_w", "%.0f"), {}
   notes[1] = note
   notes[#notes + 1] = power and ("Power at the end of the rounds: %s W"):format(power)
   return { what = ("%s: %s, bf16%s"):format(what, problems or problems_of(list),
       data.provenance.mode == "cold" and ", L2 cold" or ""),
     n = figures.span(list, "rounds", "%.0f") .. " rounds", statistic = statistic,
+    clock = draw.clock { rows = list, provenance = data.provenance },
     interval = "95 % intervals of the median", note = #notes > 0 and table.concat(notes, ". ") or nil }
 end
 
 -- The same for a counter, which was read once.
 function figures.reading(data, list, what, note)
   local caption = figures.caption(data, list, what, "reading of one launch", note)
-  caption.n = "1 launch"
+  if caption then caption.n = "1 launch" end
   return caption
 end
 
