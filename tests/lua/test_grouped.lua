@@ -33,7 +33,8 @@ t.error(function() grouped.sizes("even", 4, 2) end, "unknown distribution 'even'
 t.error(function() grouped.sizes("zipf", 4, 0) end, "experts of grouped.sizes must be an integer from 1 on, not 0",
   "no experts")
 t.error(function() grouped.sizes("multinomial", 4.5, 2) end, "rows of grouped.sizes must be an integer", "half a row")
-t.error(function() grouped.sizes("uniform", -1, 2) end, "rows of grouped.sizes must be an integer from 0", "fewer than none")
+t.error(function() grouped.sizes("uniform", -1, 2) end, "rows of grouped.sizes must be an integer from 0 on",
+  "fewer than none")
 for _, exponent in ipairs { -1, 1 / 0, 0 / 0 } do
   t.error(function() grouped.sizes("zipf", 4, 2, 1, exponent) end, "exponent of grouped.sizes", "a wild exponent")
 end

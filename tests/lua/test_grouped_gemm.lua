@@ -180,7 +180,8 @@ t.like(t.read(folder / "figures/grouped_gemm_32.caption.txt"), "SM at 1610 to 16
 
 -- Where every other variant was wrong or left out, the dense product is drawn alone or nothing is.
 
-for experiment, count in pairs { grouped_gemm = 3, rows_per_expert = 2, raster = 0, gemm_ladder = 0, wgrad_epilogue = 0 } do
+for experiment, count in pairs { grouped_gemm = 3, rows_per_expert = 2, raster = 0, gemm_ladder = 0,
+  wgrad_epilogue = 0 } do
   local alone = made_up.record(experiment, folder / "out")
   alone.rows = figures.where(alone.rows, { variant = "cublaslt_dense" })
   local ok, drawn = pcall(lab.draw.record, alone, { folder = folder / "alone" })

@@ -78,7 +78,8 @@ t.like(usage("--backends", "rapidgem"), "one of rapidgemm, deepgemm.*did you mea
   "nearest choice of a list")
 t.like(usage("--layers", "2,4,2.0"), "option %-%-layers: expected each item once, got '2%.0'", "an item twice")
 t.like(usage("--top-fractions", "0,-0"), "each item once", "equal numbers")
-t.like(tostring(select(2, pcall(options.parse, { { "shrink", "integer", 1, choices = { 1, 2, 16 } } }, { "--shrink=3" }))),
+local shrink = { { "shrink", "integer", 1, choices = { 1, 2, 16 } } }
+t.like(tostring(select(2, pcall(options.parse, shrink, { "--shrink=3" }))),
   "option %-%-shrink: expected one of 1, 2, 16, got '3'", "choices that are numbers")
 t.like(usage("--layout=nx"), "one of nt, nn, tn", "choices")
 t.like(usage("--fresh=perhaps"), "expected true or false, got 'perhaps'", "no boolean")

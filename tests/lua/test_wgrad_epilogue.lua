@@ -30,7 +30,8 @@ for _, name in ipairs { "wgrad_epilogue_32", "wgrad_epilogue_128" } do
 end
 t.ok(lines("wgrad_epilogue_zeroing"):find("w13, 32", 1, true) ~= nil, "zeroing: problems")
 t.ok(lines("wgrad_epilogue_bytes"):find("w2, 128: loaded", 1, true) ~= nil, "bytes: ways of a problem")
-t.like(t.read(files[1].caption), "fp32 weight gradients: 32768 rows over 32 experts, multinomial sizes", "captions say the conditions")
+t.like(t.read(files[1].caption), "fp32 weight gradients: 32768 rows over 32 experts, multinomial sizes",
+  "captions say the conditions")
 t.like(t.read(folder / "figures/wgrad_epilogue_bytes.caption.txt"), "%(n = 1 launch%)", "bytes are read once")
 
 local whole = t.read(lab.recorded.path("wgrad_epilogue", "cpu"))

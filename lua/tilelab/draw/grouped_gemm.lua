@@ -82,7 +82,8 @@ local function shares(data, list)
   local held = figures.with(list, "share_of_dense")
   local function point(row) return { x = row.op .. ", " .. row.experts, y = data:number(row, "share_of_dense") } end
   return { name = "grouped_gemm_share", kind = "bars", preset = "acm-full", xlabel = "Product, experts",
-    ylabel = "Share of the dense product", series = series_of(held, point, { cublaslt_dense = true }), references = { { y = 1, label = "dense product" } },
+    ylabel = "Share of the dense product", series = series_of(held, point, { cublaslt_dense = true }),
+    references = { { y = 1, label = "dense product" } },
     caption = figures.caption(data, held, "Throughput of real rows over that of one dense product of the same "
       .. "FLOPs and transposes", "median of the rounds' ratios", "torch is held against the dense product of torch, in "
       .. "rounds of its own") }

@@ -113,7 +113,8 @@ local function bytes(data)
   end
   return { name = "wgrad_epilogue_bytes", kind = "pairs", preset = "acm-full", xlabel = "Weight gradient, experts",
     ylabel = "Device memory (GB)",
-    series = #logical > 0 and { { name = "logical", points = logical }, { name = "measured", points = measured } } or {},
+    series = #logical > 0 and { { name = "logical", points = logical }, { name = "measured", points = measured } }
+      or {},
     caption = figures.reading(data, data.rows, "Bytes that the equation of fp32 weight gradients needs (logical), and "
       .. "bytes that device memory moved (measured)", "TMA sums: added by the copy engine; stores: TMA stores alone") }
 end
