@@ -112,8 +112,8 @@ struct tl_kernel {
     /* Bytes; NULL: none. Zeros before the first launch; later launches find what the one before
      * left. */
     size_t (*workspace)(const struct tl_plan *plan);
-    /* Works out into the plan's scratch what launches on these arguments need, so that they cost
-     * less; launches on others stay right. NULL: nothing to prepare. */
+    /* Works out into the plan's scratch what launches on these arguments need, whatever the
+     * tunables, so that they cost less; launches on others stay right. NULL: nothing to prepare. */
     enum tl_status (*bind)(struct tl_plan *plan, const struct tl_args *args);
     enum tl_status (*launch)(const struct tl_plan *plan, const struct tl_args *args,
                              struct tl_stream *stream);
@@ -155,8 +155,9 @@ void tl_operation_defaults(const struct tl_operation *operation, double *param);
 
 /* Checks arguments and parameters against the operation and solves the dimensions.
  * TL_ERR_ARGUMENT names the argument, what was expected and what was found: a missing argument, a
- * wrong dtype or rank, a dimension that disagrees, strided memory, two devices, a host argument that
- * is not on the CPU, a parameter out of range or without a value. Values of index tensors are checked at launch, where they are. */
+ * wrong dtype or rank, a dimension that disagrees, strided memory, two devices, a host argument
+ * that is not on the CPU, a parameter out of range or without a value. Values of index tensors are
+ * checked at launch, where they are. */
 enum tl_status tl_problem_bind(struct tl_problem *problem, const struct tl_operation *operation,
                                const struct tl_args *args, const double *param);
 
@@ -172,15 +173,15 @@ enum tl_status tl_plan_set(struct tl_plan *plan, const char *tunable, int value)
 
 size_t tl_plan_workspace(const struct tl_plan *plan);
 
-/* Lets launches on these arguments cost less; optional, and again after tl_plan_set. */
+/* Lets launches on these arguments cost less; optional. Holds when tunables change. */
 enum tl_status tl_plan_bind(struct tl_plan *plan, const struct tl_args *args);
 
 /* Also fails, without a launch, when an earlier one left a fault that nothing has reported yet. */
 enum tl_status tl_plan_launch(const struct tl_plan *plan, const struct tl_args *args,
                               struct tl_stream *stream);
 
-/* Bytes of the present arguments, each once, in-out arguments twice, those of the host left out: what
- * most `bytes` return. */
+/* Bytes of the present arguments, each once, in-out arguments twice, those of the host left out:
+ * what most `bytes` return. */
 double tl_problem_arg_bytes(const struct tl_problem *problem);
 
 #ifdef __cplusplus

@@ -178,8 +178,9 @@ static enum tl_status bind_arg(struct tl_problem *problem, int arg, const struct
                        op->args[arg].name);
     bool host = op->args[arg].role == TL_IN_HOST;
     if (host && tensor->device->arch != 0)
-        return TL_FAIL(TL_ERR_ARGUMENT, "%s: '%s' is on %s; the host reads it, so it must be on the cpu",
-                       op->name, op->args[arg].name, tensor->device->name);
+        return TL_FAIL(TL_ERR_ARGUMENT,
+                       "%s: '%s' is on %s; the host reads it, so it must be on the cpu", op->name,
+                       op->args[arg].name, tensor->device->name);
     if (!host && *device && *device != tensor->device)
         return TL_FAIL(TL_ERR_ARGUMENT, "%s: '%s' is on %s, other arguments on %s", op->name,
                        op->args[arg].name, tensor->device->name, (*device)->name);

@@ -1,7 +1,8 @@
 /* Lists of what the registry holds.
  *
  *   lab.operations() -> list of {name, equation, dims = {"m", ...},
- *       args = list of {name, role = "in" | "out" | "inout" | "host", optional, shape, dtypes = {...}},
+ *       args = list of {name, role = "in" | "out" | "inout" | "host", optional, shape,
+ *                       dtypes = {...}},
  *       params = list of {name, choices = {"nt", ...} | nil, default, min, max}}
  *   lab.kernels([operation]) -> list of {operation, variant, arch, summary,
  *       dtypes = {...} the float types it computes on,

@@ -204,7 +204,8 @@ static enum tl_status bind(lua_State *L, struct plan_box *box)
     read_params(L, operation, param);
     TL_TRY(tl_problem_bind(&problem, operation, &box->args, param));
     for (int i = 0; i < TL_MAX_ARGS && !device; i++)
-        device = box->args.tensor[i].device;
+        if (operation->args[i].role != TL_IN_HOST)
+            device = box->args.tensor[i].device;
     TL_TRY(tl_plan_init(&box->plan, kernel, device, &problem));
     return read_tunables(L, &box->plan);
 }

@@ -29,6 +29,14 @@ static size_t some_workspace(const struct tl_plan *plan)
     return (size_t)plan->tunable[0] * 4;
 }
 
+static enum tl_status remember_d(struct tl_plan *plan, const struct tl_args *args)
+{
+    if (plan->problem.dim[DIM_M] == 13)
+        return TL_FAIL(TL_ERR_DEVICE, "unlucky");
+    plan->scratch[0] = (uintptr_t)args->tensor[ARG_D].data;
+    return TL_OK;
+}
+
 static struct tl_stream *launched_on;
 static int launches;
 
@@ -55,6 +63,7 @@ static const struct tl_kernel blocked = {
     .legal = no_odd_n,
     .plan = plan_by_size,
     .workspace = some_workspace,
+    .bind = remember_d,
     .launch = fill_d,
 };
 
@@ -261,6 +270,25 @@ static void tunables_take_their_choices(void **state)
     toy_end(&call);
 }
 
+static void plans_may_be_bound(void **state)
+{
+    (void)state;
+    struct toy_call call = toy_call_new(cpu_device());
+    struct tl_plan plan;
+    uintptr_t d = (uintptr_t)call.args.tensor[ARG_D].data;
+    assert_ok(toy_bind(&call));
+    assert_ok(tl_plan_init(&plan, &plain, cpu_device(), &call.problem));
+    assert_ok(tl_plan_bind(&plan, &call.args)); /* has nothing to prepare */
+    assert_ok(tl_plan_init(&plan, &blocked, cpu_device(), &call.problem));
+    assert_true(plan.scratch[0] == 0);
+    assert_ok(tl_plan_bind(&plan, &call.args));
+    assert_ok(tl_plan_set(&plan, "stages", 2));
+    assert_true(plan.scratch[0] == d);
+    plan.problem.dim[DIM_M] = 13;
+    assert_fails(TL_ERR_DEVICE, "unlucky", tl_plan_bind(&plan, &call.args));
+    toy_end(&call);
+}
+
 static void launches_reach_the_kernel(void **state)
 {
     (void)state;
@@ -297,6 +325,7 @@ int main(void)
         cmocka_unit_test(plans_keep_defaults_or_choose),
         cmocka_unit_test(illegal_plans_say_why),
         cmocka_unit_test(tunables_take_their_choices),
+        cmocka_unit_test(plans_may_be_bound),
         cmocka_unit_test(launches_reach_the_kernel),
     };
     return cmocka_run_group_tests(tests, register_all, NULL);

@@ -1,5 +1,5 @@
-/* The hand-written part of cuBLASLt's interface against NVIDIA's header, where there is one; and what
- * a machine without a GPU is told. */
+/* The hand-written part of cuBLASLt's interface against NVIDIA's header, where there is one; and
+ * what a machine without a GPU is told. */
 #include "kernels/device/cublaslt_abi.h"
 #include "kernels/m_grouped_gemm/op.h"
 #include "kernels/table.h"
