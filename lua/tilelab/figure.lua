@@ -75,7 +75,8 @@ end
 
 -- Draws the figure that `spec` describes. Fields (? = optional, default in brackets):
 --   kind         "lines" | "trace" | "bars"; "dots": rows under each other, values along x, x being
---                the row's name as for bars; "pairs": bars of two series, the second over the first
+--                the row's name as for bars; "steps": bars in such rows, each with its value and that
+--                over the row's above it; "pairs": bars of two series, the second over the first
 --                written above; "stack": bars in percent of their sum; "parts": bars of parts on
 --                top of each other; "occupancy": points with a diagonal, from 0 to 100 on both axes;
 --                "roofline": points under roofs, both axes logarithmic, the points of a series joined
@@ -86,7 +87,7 @@ end
 --                colour, dash and point [position], so that a backend looks alike in all figures;
 --                style "both", "line", "points" ["both"; "line" beyond 30 points] and dotted (thin:
 --                a fit, an extrapolation) are for lines; key=false leaves it out of the key
---   points       list of {x=, y=, lo?=, hi?=, mark?=}; x is a number, for bars and dots any text or
+--   points       list of {x=, y=, lo?=, hi?=, mark?=}; x is a number, for bars and rows any text or
 --                number; NaN or no y is a gap; mark=true highlights (trace), or draws small (roofline:
 --                the second memory level)
 --   logx? logy?  true, 2 or 10 (true: x in base 2 when every x is a power of two)

@@ -105,9 +105,7 @@ local function prepare_point(fig, point, where)
   local lo = check_type(point.lo, "number", where .. ".lo")
   local hi = check_type(point.hi, "number", where .. ".hi")
   if not axes.finite(copy.y) or (fig.logy and copy.y <= 0) or (fig.logx and copy.x <= 0)
-    or (fig.stacked and copy.y < 0) then
-    copy.y = nil
-  elseif fig.from_zero and copy.y < 0 then
+    or ((fig.stacked or fig.from_zero) and copy.y < 0) then
     copy.y = nil
   elseif axes.finite(lo) and axes.finite(hi) and not fig.stacked then
     if lo > hi then fail("%s: lo %g is above hi %g", where, lo, hi) end
@@ -409,11 +407,11 @@ local function new_figure(spec)
     fail("bars start at zero, so they have no log axis: use kind 'dots'")
   end
   if fig.kind == "occupancy" and (fig.logy or fig.logx) then fail("occupancy has no log axis") end
-  for key, kind in pairs {roofs = "roofline", peaks = "roofline", order = "stack"} do
-    local ordered = key == "order" and (fig.axis == "row" or fig.stacked)
-    if spec[key] and fig.kind ~= kind and not ordered then
-      fail("%s are for kind '%s'", key, kind)
-    end
+  for _, key in ipairs {"roofs", "peaks"} do
+    if spec[key] and fig.kind ~= "roofline" then fail("%s are for kind 'roofline'", key) end
+  end
+  if spec.order and not (fig.stacked or fig.axis == "row") then
+    fail("order is for stack, parts, dots and steps, not for kind '%s'", fig.kind)
   end
   if fig.axis == "row" then
     for _, name in ipairs(check_type(spec.order, "table", "order") or {}) do
