@@ -40,8 +40,7 @@ lab.main(function()
     { "out", "string", "out/rows_per_expert", "folder for the results", value = "FOLDER" },
     { "record", "boolean", false, "keep the result under experiments/recorded" },
   }
-  local known, device, message = pcall(lab.device, opt.device)
-  if not (known and device) then lab.usage_error("--device: %s", message or tostring(device)) end
+  local device = lab.device_option(opt.device)
   local settings = {}
   for key, value in pairs(device.arch == 0 and CPU or GPU) do settings[key] = value end
   for key, value in pairs(opt) do settings[key] = value end

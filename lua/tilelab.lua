@@ -39,6 +39,7 @@ lab.main = main.main
 lab.usage_error = main.usage_error
 lab.check = main.check
 lab.gpu = main.gpu
+lab.device_option = main.device_option
 
 lab.options = require("tilelab.options").options
 lab.measure = require("tilelab.measure").measure

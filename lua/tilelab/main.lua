@@ -44,6 +44,13 @@ function main.attempt(fn, ...)
   return nil, tostring(value)
 end
 
+-- lab.device_option(name) -> the device; raises a usage error of --device where there is none of that name.
+function main.device_option(name)
+  local known, device, message = pcall(core.device, name)
+  if not (known and device) then main.usage_error("--device: %s", message or tostring(device)) end
+  return device
+end
+
 -- lab.gpu(name) -> the device, or nil, message, code where there is none of that name or it is no NVIDIA
 -- GPU. For names that the user gave, and work that the CPU cannot do: no message sends there.
 function main.gpu(name)

@@ -356,7 +356,8 @@ raises({kind = "roofline", series = levels, roofs = roofs}, "1 or 2 peaks, not 2
 raises({kind = "roofline", series = levels, peaks = peaks, roofs = {{slope = 0, label = "x"}}},
   "roofs%[1%]: slope is not a positive number", "a flat roof")
 raises({roofs = roofs}, "roofs are for kind 'roofline'", "roofs elsewhere")
-raises({kind = "bars", order = {"a"}}, "order is for stack, parts, dots and steps, not for kind 'bars'", "an order elsewhere")
+raises({kind = "bars", order = {"a"}}, "order is for stack, parts, dots and steps, not for kind 'bars'",
+  "an order elsewhere")
 raises({kind = "stack", order = {"a", "b", "c", "d", "e", "f", "g", "h"}, series = {named("x", 1, 1)}},
   "order: 8 names and what they leave; at most 8", "stack: too long an order")
 raises({kind = "occupancy", regions = {{to = 5, label = "x"}}}, "neither references nor regions",

@@ -48,6 +48,10 @@ t.is(r.err, "script: device 'cpu': this needs an NVIDIA GPU; give cuda or cuda:N
 r = run [[lab.main(function() lab.check(lab.gpu "gpu") end)]]
 t.is(r.code, 2, "a device that is none")
 t.is(r.err, "script: unknown device 'gpu'; devices are cpu, cuda and cuda:N\n", "also")
+r = run [[lab.main(function() lab.device_option "gpu" end)]]
+t.is(r.err, "script: --device: unknown device 'gpu'; devices are cpu, cuda and cuda:N\n", "an option names itself")
+t.is(r.code, 2, "exit code")
+t.is(lab.device_option("cpu").name, "cpu", "a device")
 local gpu, absent = lab.gpu "cuda"
 t.ok(gpu or absent:find "^device 'cuda': " and not absent:find "--device cpu", "no GPU: the CPU is not offered")
 

@@ -23,9 +23,7 @@ study.columns = lab.recorded.columns(study.schema)
 
 local function open_device(name, backend_names)
   name = name or backends.best_device(backend_names)
-  local known, device, message = pcall(lab.device, name)
-  if not known then lab.usage_error("--device: %s", (device:gsub("^%S+:%d+: ", ""))) end
-  if not device then lab.usage_error("--device: %s", message) end
+  local device = lab.device_option(name)
   local supported, missing = backends.supported(device.name, backend_names)
   if not supported then
     lab.usage_error("--device %s: there is no kernel of '%s' for it; use --device cpu", name, missing)
