@@ -11,7 +11,7 @@
 --   checker:check(d[, bound]) -> pass, text, groups
 --   checker:refresh([start])                                 checker:close()
 --   grouped.wgrad_scaled(longest group) -> bound of an fp32 weight gradient, of sum |a||b|
---   grouped.shapes, grouped.distributions
+--   grouped.shapes, grouped.distributions, grouped.ALIGNMENT
 
 local lab = require "tilelab"
 local fields = require "tilelab.fields"
@@ -36,6 +36,8 @@ grouped.shapes = {
 }
 
 grouped.distributions = { "uniform", "multinomial", "zipf" }
+
+grouped.ALIGNMENT = 128 -- of groups in the padded layout, in rows; the default of pad_index
 
 -- --- sizes ---------------------------------------------------------------------------------------
 

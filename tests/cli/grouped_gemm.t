@@ -150,6 +150,26 @@ run $few --torch "$tmp/absent" --out "$tmp/none"
 is "$code" 0 "no interpreter"
 like "$err" "^grouped_gemm: torch is left out: it ended with exit code 127\$" "is told"
 is "$(rows "$tmp/none/grouped_gemm.tsv" | wc -l | tr -d ' ')" 4 "and our rows are there"
+cat >"$tmp/intervals.py" <<'END'
+import sys
+sys.path.insert(0, "experiments/peers")
+from grouped_gemm_torch import median_interval
+for n in range(1, 60):
+    print(n, *median_interval(list(range(1, n + 1))))
+END
+cat >"$tmp/intervals.lua" <<'END'
+local samples = {}
+for n = 1, 59 do
+  samples[n] = n
+  local stats = require("tilelab").stats(samples)
+  print(("%d %d %d"):format(n, stats.median_lo, stats.median_hi))
+end
+END
+if command -v python3 >/dev/null; then
+    is "$(python3 -B "$tmp/intervals.py")" "$("$tilelab" "$tmp/intervals.lua")" "its intervals of medians are ours"
+else
+    skip "python3 is missing"
+fi
 if command -v python3 >/dev/null && ! python3 -c 'import torch' 2>/dev/null; then
     capture python3 experiments/peers/grouped_gemm_torch.py --sizes "$tmp/none/grouped_gemm_sizes.tsv" --out "$tmp/none"
     is "$code" 1 "the script without torch"

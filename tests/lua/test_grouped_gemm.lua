@@ -15,6 +15,8 @@ local real = lab.recorded.folder
 lab.recorded.folder = folder / "records"
 print = function() end -- luacheck: ignore (what publish says is no TAP)
 
+local CPU_VARIANTS = { "cpu_ragged", "cpu_padded" }
+
 -- Problems.
 
 local list = problem.grid { ops = { "fwd_w13", "dgrad_w13" }, experts = { 4, 33 },
@@ -58,7 +60,7 @@ t.is(steps[4].tunables.band, 1, "the one before does not")
 
 do
   local pool = problem.pool(lab.device "cpu", list)
-  for _, variant in ipairs(problem.variants.cpu) do
+  for _, variant in ipairs(CPU_VARIANTS) do
     local agree = 0
     for _, p in ipairs(list) do agree = agree + (pool:contenders(variant, p)[1]:check() and 1 or 0) end
     t.is(agree, #list, variant .. " agrees everywhere")
@@ -79,7 +81,7 @@ do
   local pool = problem.pool(lab.device "cpu", table.move(gradients, 1, #gradients, #list + 1, list))
   local names, agree = {}, 0
   for i, p in ipairs(gradients) do
-    for _, variant in ipairs(problem.variants.cpu) do
+    for _, variant in ipairs(CPU_VARIANTS) do
       for _, contender in ipairs(pool:contenders(variant, p)) do
         agree = agree + (contender:check() and 1 or 0)
         if i == 1 then names[#names + 1] = contender.name end

@@ -2,7 +2,6 @@
 -- captions.
 --
 --   figures.VARIANTS                      {variant, name, slot} in the order of legends
---   figures.variant(name) -> name, slot
 --   figures.where(list, {column = text}) -> rows that hold these texts
 --   figures.with(list, column) -> rows that hold a number there
 --   figures.values_of(list, column) -> its different texts, in their order
@@ -27,12 +26,6 @@ figures.VARIANTS = {
   { "cublaslt_loop", "cuBLASLt, one product an expert", 3 }, { "cublaslt_grouped", "cuBLASLt, grouped", 5 },
   { "torch_grouped_mm", "torch._grouped_mm", 4 }, { "cublaslt_dense", "cuBLASLt, one dense product", 8 },
 }
-
-function figures.variant(name)
-  for _, variant in ipairs(figures.VARIANTS) do
-    if variant[1] == name then return variant[2], variant[3] end
-  end
-end
 
 local function filter(list, keep)
   local kept = {}

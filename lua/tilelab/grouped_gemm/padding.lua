@@ -9,7 +9,7 @@ local padding = {}
 
 -- Rows of a group that the variant rounds its size up to.
 local function step_of(contender)
-  if contender.padded_flops then return 128 end
+  if contender.padded_flops then return grouped.ALIGNMENT end
   return contender.plan:tunables().tail or 1
 end
 

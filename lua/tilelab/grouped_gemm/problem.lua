@@ -19,8 +19,6 @@ local wgrad = require "tilelab.grouped_gemm.wgrad"
 
 local problem = {}
 
-local ALIGNMENT = 128
-
 local function sum(list)
   local total = 0
   for _, value in ipairs(list) do total = total + value end
@@ -37,7 +35,7 @@ function problem.new(spec)
   return { op = spec.op, experts = spec.experts, rows = spec.rows, distribution = spec.distribution,
     exponent = spec.exponent, sizes = sizes, layout = shape.layout or "tn", m = shape.m and shape.m // spec.shrink,
     n = shape.n // spec.shrink, k = shape.k and shape.k // spec.shrink,
-    padded_rows = sum(grouped.padded(sizes, ALIGNMENT)) }
+    padded_rows = sum(grouped.padded(sizes, grouped.ALIGNMENT)) }
 end
 
 function problem.grid(spec)
@@ -117,10 +115,6 @@ function Pool:dense_of(p, make)
   end
   return self.dense[key]
 end
-
--- Variants that a device can have, in the order of the record.
-problem.variants = { gpu = { "cublaslt_dense", "sm90_ragged", "sm90_padded", "cublaslt_loop" },
-  cpu = { "cpu_ragged", "cpu_padded" } }
 
 function Pool:contenders(variant, p, options)
   return (p.k and forward or wgrad).builders[variant](self, variant, p, options or {})

@@ -89,7 +89,7 @@ local function padded(pool, variant, p, options)
   if not around then return nil, message end
   local plan, reason = plan_of { op = "k_grouped_gemm", variant = variant, a = own.a, b = own.b, d = current.d,
     group_offsets = own.offsets, row_experts = own.experts, beta = 1,
-    tunables = options.tunables, counts_host = i32("cpu", grouped.padded(p.sizes, 128)) }
+    tunables = options.tunables, counts_host = i32("cpu", grouped.padded(p.sizes, grouped.ALIGNMENT)) }
   if not plan then return nil, reason end
   local parts = {
     pad = function()
