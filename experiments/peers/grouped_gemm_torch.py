@@ -22,6 +22,7 @@ import time
 COLUMNS = ("op experts rows distribution variant beta time_us time_us_lo time_us_hi call_us pad_us unpad_us zero_us "
            "store_us rounds tflops tflops_padded share_of_dense dram_gbps tensor_pct occupancy_pct sm_clock_mhz "
            "power_w").split()
+SIZE_COLUMNS = "op experts rows distribution layout m n k sizes".split()
 SAMPLE_COLUMNS = "op experts rows distribution variant beta part round time_us sm_clock_mhz".split()
 DENSE, GROUPED = "torch_dense", "torch_grouped_mm"
 FLUSH_BYTES = 512 << 20
@@ -30,16 +31,28 @@ LAUNCHES, GROUPS, REPEATS = 4, 3, 6  # of call_us, as in lua/tilelab/grouped_gem
 
 
 def read_problems(path):
-    with open(path, encoding="utf-8") as lines:
-        rows = [line.rstrip("\n").split("\t") for line in lines if not line.startswith("#")]
-    problems = [dict(zip(rows[0], cells)) for cells in rows[1:]]
-    for p in problems:
-        for name in ("experts", "rows", "m", "n", "k"):
-            p[name] = int(p[name]) if p[name] != "-" else None
-        p["sizes"] = [int(size) for size in p["sizes"].split()]
-        if len(p["sizes"]) != p["experts"] or sum(p["sizes"]) != p["rows"]:
-            sys.exit(f"{path}: sizes of {title(p)} do not add up")
-    return problems
+    """The rows of a file of sizes, numbers as such; ends the program where it is not as it was written."""
+    try:
+        with open(path, encoding="utf-8") as lines:
+            rows = [line.rstrip("\n").split("\t") for line in lines if not line.startswith("#")]
+        if not rows or rows[0] != SIZE_COLUMNS:
+            raise ValueError("the columns are not " + " ".join(SIZE_COLUMNS))
+        return [read_problem(cells) for cells in rows[1:]]
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        sys.exit(f"grouped_gemm_torch: {path}: {reason}; experiments/grouped_gemm.lua writes such a file")
+
+
+def read_problem(cells):
+    if len(cells) != len(SIZE_COLUMNS):
+        raise ValueError(f"a row has {len(cells)} cells, not {len(SIZE_COLUMNS)}")
+    p = dict(zip(SIZE_COLUMNS, cells))
+    for name in ("experts", "rows", "m", "n", "k"):
+        p[name] = int(p[name]) if p[name] != "-" else None
+    p["sizes"] = [int(size) for size in p["sizes"].split()]
+    if len(p["sizes"]) != p["experts"] or sum(p["sizes"]) != p["rows"]:
+        raise ValueError(f"sizes of {title(p)} do not add up")
+    return p
 
 
 def title(p):
@@ -216,6 +229,10 @@ def main():
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--serve", action="store_true", help="measure the problems that standard input names")
     arguments = parser.parse_args()
+    if arguments.rounds < 1:
+        parser.error("--rounds must be 1 or more")
+    if not os.path.isdir(arguments.out):
+        parser.error(f"--out: there is no folder {arguments.out}")
     problems = read_problems(arguments.sizes)
     try:
         import torch
