@@ -1,5 +1,12 @@
 -- A case small enough for compute-sanitizer of every kernel that computes on tensor cores or moves
 -- rows between padded and ragged groups: several tiles a cluster, an empty group, tails, both layouts.
+--
+-- What the tools see was tried by taking things out of sm90_ragged's epilogue. Without the barrier
+-- before a TMA store, racecheck reports nothing, and the results are wrong: the async proxy is none of
+-- its business, so poisoned outputs and these comparisons stand in. Without the proxy fence neither says
+-- anything in a run; the fences are held by reading. memcheck, initcheck and synccheck are clean;
+-- racecheck takes sm90_ragged's reads of a tile's slot for a race with the slot's next write, which
+-- __syncwarp and one lane's arrival at an mbarrier put in order.
 
 local lab = require "tilelab"
 local grouped = require "tilelab.grouped"
