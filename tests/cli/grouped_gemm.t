@@ -167,16 +167,16 @@ end
 END
 if command -v python3 >/dev/null; then
     sizes=$tmp/none/grouped_gemm_sizes.tsv
-    damaged() { # what the script says of the file in standard input
-        cat >"$tmp/damaged.tsv"
+    damaged() { # the file, what the script says of it
+        printf '%s\n' "$1" >"$tmp/damaged.tsv"
         capture python3 -B experiments/peers/grouped_gemm_torch.py --sizes "$tmp/damaged.tsv" --out "$tmp"
-        like "$err" "^grouped_gemm_torch: $tmp/damaged.tsv: $1; .*grouped_gemm.lua writes such a file\$" "sizes: $1"
+        like "$err" "^grouped_gemm_torch: $tmp/damaged.tsv: $2; .*grouped_gemm.lua writes such a file\$" "sizes: $2"
     }
-    sed 's/distribution/spread/' "$sizes" | damaged "the columns are not op .* sizes"
-    printf '' | damaged "the columns are not op .* sizes"
-    sed '$s/\t[^\t]*$//' "$sizes" | damaged "a row has 8 cells, not 9"
-    sed '$s/ [0-9]*$//' "$sizes" | damaged "sizes of dgrad_w13, 8 experts, zipf do not add up"
-    sed '$s/[0-9]*$/x/' "$sizes" | damaged "invalid literal for int.*"
+    damaged "$(sed 's/distribution/spread/' "$sizes")" "the columns are not op .* sizes"
+    damaged "" "the columns are not op .* sizes"
+    damaged "$(sed '$s/\t[^\t]*$//' "$sizes")" "a row has 8 cells, not 9"
+    damaged "$(sed '$s/ [0-9]*$//' "$sizes")" "sizes of dgrad_w13, 8 experts, zipf do not add up"
+    damaged "$(sed '$s/[0-9]*$/x/' "$sizes")" "invalid literal for int.*"
     capture python3 -B experiments/peers/grouped_gemm_torch.py --sizes "$tmp/absent"
     like "$err" "^grouped_gemm_torch: $tmp/absent: No such file or directory; " "sizes: none"
     capture python3 -B experiments/peers/grouped_gemm_torch.py --sizes "$sizes" --rounds 0
