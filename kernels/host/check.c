@@ -48,6 +48,14 @@ enum tl_status tl_check_one_float(const struct tl_problem *problem)
     return tl_check_floats(problem, 0, 0);
 }
 
+enum tl_status tl_index_explain(const char *who, const char *arg, const struct tl_fault *fault)
+{
+    return TL_FAIL(TL_ERR_ARGUMENT,
+                   "%s: %s[%lld] is %lld, but must be at least %lld and below %lld", who, arg,
+                   (long long)fault->position, (long long)fault->value[0],
+                   (long long)fault->value[1], (long long)fault->value[2]);
+}
+
 enum tl_status tl_check_indices(const struct tl_plan *plan, const struct tl_args *args, int arg,
                                 int64_t low, int64_t bound)
 {
@@ -57,11 +65,9 @@ enum tl_status tl_check_indices(const struct tl_plan *plan, const struct tl_args
     const int32_t *index = args->tensor[arg].data;
     int64_t count = tl_tensor_numel(&args->tensor[arg]);
     for (int64_t i = 0; i < count; i++) {
+        struct tl_fault fault = {.position = i, .value = {index[i], low, bound}};
         if (index[i] < low || index[i] >= bound)
-            return TL_FAIL(TL_ERR_ARGUMENT,
-                           "%s: %s[%lld] is %d, but must be at least %lld and below %lld",
-                           operation->name, operation->args[arg].name, (long long)i, index[i],
-                           (long long)low, (long long)bound);
+            return tl_index_explain(operation->name, operation->args[arg].name, &fault);
     }
     return TL_OK;
 }

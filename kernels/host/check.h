@@ -24,6 +24,10 @@ enum tl_status tl_check_floats(const struct tl_problem *problem, unsigned statis
 enum tl_status tl_check_indices(const struct tl_plan *plan, const struct tl_args *args, int arg,
                                 int64_t low, int64_t bound);
 
+/* The words for an element out of range, begun with `who`: for `explain`, where a kernel left the
+ * position and, as values, the element, `low` and `bound`. TL_ERR_ARGUMENT. */
+enum tl_status tl_index_explain(const char *who, const char *arg, const struct tl_fault *fault);
+
 /* tl_group_offsets_check of the argument at position `arg`. An absent argument passes. */
 enum tl_status tl_check_offsets(const struct tl_plan *plan, const struct tl_args *args, int arg,
                                 int64_t rows);
