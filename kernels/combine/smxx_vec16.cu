@@ -1,9 +1,9 @@
 /* Weighted combination on the GPU; see kernels/device/rows.cuh.
  *
  * Backward, a warp takes a token: its row of dy is read once for all of its slots, and each slot's
- * row of x is read and its row of dx written in the same place, so that dx may be x itself. The dot
- * products are sums of a lane's columns in order, then over the lanes. A slot is taken to sit in the
- * row that slot_rows says; row_slots only tells the pad rows.
+ * row of x is read and its row of dx written in the same place, so that dx may be x itself. The
+ * dot products are sums of a lane's columns in order, then over the lanes. A slot is taken to sit
+ * in the row that slot_rows says; row_slots only tells the pad rows.
  */
 #include "kernels/combine/op.h"
 #include "kernels/device/launch.h"

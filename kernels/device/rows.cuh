@@ -1,4 +1,4 @@
-/* Rows that move between the tokens' order and the experts': the parts that permute and combine share.
+/* Rows that move between the tokens' order and the experts': what permute and combine share.
  *
  * Work is cut token by token, so that a token's row is read or written once for all of its top_k
  * copies; the copies lie anywhere, but each is a whole row. A warp takes pieces of a token of 32

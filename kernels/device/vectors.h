@@ -16,8 +16,8 @@ enum tl_status tl_vectors_legal(const struct tl_problem *problem, const char *va
 /* For `legal`: TL_ERR_ILLEGAL where a dimension is beyond what i32 numbers count. */
 enum tl_status tl_vectors_small(const struct tl_problem *problem, const char *variant);
 
-/* For `launch`: TL_ERR_ARGUMENT names an argument of the set `args` (bits by position) that does not
- * begin at a multiple of 16 bytes. Empty and absent arguments pass. */
+/* For `launch`: TL_ERR_ARGUMENT names an argument of `set` (bits by position) that does not begin
+ * at a multiple of 16 bytes. Absent arguments pass. */
 enum tl_status tl_vectors_aligned(const struct tl_plan *plan, const struct tl_args *args,
                                   unsigned set);
 

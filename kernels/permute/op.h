@@ -8,8 +8,8 @@
  *   permute:          y[r] = x[row_slots[r] / top_k]; pad rows are zero; rows past the last offset
  *                     are not touched
  *   permute_backward: dx[t] = beta dx[t] + sum over j of dy[slot_rows[t,j]], j ascending
- * All tensors are row-major with d contiguous, and of one float type; rows in the experts' layout (y
- * of permute, dy of permute_backward) may be bf16 beside fp32 tokens, rounded on the way.
+ * All tensors are row-major with d contiguous, and of one float type; rows in the experts' layout
+ * (y of permute, dy of permute_backward) may be bf16 beside fp32 tokens, rounded on the way.
  */
 #ifndef TL_PERMUTE_OP_H
 #define TL_PERMUTE_OP_H

@@ -1,11 +1,11 @@
-/* The index of a permutation on the GPU: a stable counting sort in two launches, with no step on the
- * host.
+/* The index of a permutation on the GPU: a stable counting sort in two launches, with no step on
+ * the host.
  *
- * Slots are cut into chunks, one a block. The first kernel counts each chunk's slots of each expert.
- * In the second each block adds up all counts, which are few and in L2, to where its own slots of
- * each expert begin, and places them: within a warp by a match, warps after one another. Sums of
- * integers in any order are the same. Experts out of range are counted as one expert more, so that
- * every block of the second kernel sees them before it writes.
+ * Slots are cut into chunks, one a block. The first kernel counts each chunk's slots of each
+ * expert. In the second each block adds up all counts, which are few and in L2, to where its own
+ * slots of each expert begin, and places them: within a warp by a match, warps after one another.
+ * Sums of integers in any order are the same. Experts out of range are counted as one expert more,
+ * so that every block of the second kernel sees them before it writes.
  */
 #include <cuda_runtime.h>
 
@@ -235,7 +235,8 @@ static enum tl_status legal(const struct tl_problem *problem)
     if (num_experts > MOST_EXPERTS)
         return TL_FAIL(TL_ERR_ILLEGAL, "permute_index/smxx_sort: %lld experts, but the most is %d",
                        (long long)num_experts, (int)MOST_EXPERTS);
-    if (dim[PERMUTE_INDEX_DIM_TOKENS] > (INT32_MAX - (1 << 20)) / (dim[PERMUTE_INDEX_DIM_TOP_K] + 1))
+    int64_t most_tokens = (INT32_MAX - (1 << 20)) / (dim[PERMUTE_INDEX_DIM_TOP_K] + 1);
+    if (dim[PERMUTE_INDEX_DIM_TOKENS] > most_tokens)
         return TL_FAIL(TL_ERR_ILLEGAL, "permute_index/smxx_sort: %lld tokens have too many slots",
                        (long long)dim[PERMUTE_INDEX_DIM_TOKENS]);
     return TL_OK;

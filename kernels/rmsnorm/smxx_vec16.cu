@@ -1,9 +1,10 @@
 /* RMSNorm on the GPU: a thread keeps 16 bytes of columns, a block a few rows at a time.
  *
  * All loads of a block's rows are in flight before their sums are taken, in one exchange among the
- * warps for all rows. The backward kernel stays on its columns while it walks over the rows, so that
- * dweight is a sum in registers, one partial of d a block in the workspace, and a second kernel that
- * adds the partials in the order of the blocks: the same bits from run to run on the same device.
+ * warps for all rows. The backward kernel stays on its columns while it walks over the rows, so
+ * that dweight is a sum in registers, one partial of d a block in the workspace, and a second
+ * kernel that adds the partials in the order of the blocks: the same bits from run to run on the
+ * same device.
  */
 #include "kernels/device/launch.h"
 #include "kernels/device/vectors.cuh"

@@ -2,8 +2,8 @@
  * computed once, while the loads of what they turn are under way.
  *
  * A thread keeps its 16 bytes of pairs, and their sines and cosines, for all heads that it visits.
- * Angles are reduced to a part of a turn in fp64, which leaves fp32 sines as good at position 10^5 as
- * at 0.
+ * Angles are reduced to a part of a turn in fp64, which leaves fp32 sines as good at position 10^5
+ * as at 0.
  */
 #include "kernels/device/launch.h"
 #include "kernels/device/vectors.cuh"

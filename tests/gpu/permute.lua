@@ -7,8 +7,8 @@ local routes = dofile("tests/lua/routes.lua")
 local host, normal = against.host, against.normal
 
 local function check_index(name, route, align)
-  local spec = { op = "permute_index", variant = "smxx_sort", inputs = { experts = route.experts }, params = { align = align },
-    outputs = routes.index_outputs(route) }
+  local spec = { op = "permute_index", variant = "smxx_sort", inputs = { experts = route.experts },
+    params = { align = align }, outputs = routes.index_outputs(route) }
   local gpu, reference, steady = against.both(spec)
   local same = true
   for output, tensor in pairs(gpu) do same = same and against.same(tensor, reference[output]) end
@@ -115,8 +115,8 @@ plan:launch()
 device:synchronize()
 t.ok(true, "the next launch is as ever")
 
-local legal, reason = lab.legal { op = "permute", variant = against.variant, x = gpu("bf16", 2, 12), y = gpu("bf16", 4, 12),
-  row_slots = gpu("i32", 4), slot_rows = gpu("i32", 2, 2), group_offsets = gpu("i32", 3) }
+local legal, reason = lab.legal { op = "permute", variant = against.variant, x = gpu("bf16", 2, 12),
+  y = gpu("bf16", 4, 12), row_slots = gpu("i32", 4), slot_rows = gpu("i32", 2, 2), group_offsets = gpu("i32", 3) }
 t.ok(not legal and reason:find("d is 12", 1, true), "rows of 24 bytes")
 local mixed = { op = "permute", variant = against.variant, x = gpu("bf16", 2, 16), y = gpu("fp32", 4, 16),
   row_slots = gpu("i32", 4), slot_rows = gpu("i32", 2, 2), group_offsets = gpu("i32", 3) }

@@ -61,7 +61,9 @@ backward("bf16", 2050, 3072, true)
 
 -- --- in place ----------------------------------------------------------------------------------
 
-local function gpu(dtype, ...) return lab.check(lab.tensor { device = against.device, dtype = dtype, shape = { ... } }) end
+local function gpu(dtype, ...)
+  return lab.check(lab.tensor { device = against.device, dtype = dtype, shape = { ... } })
+end
 
 do
   local x, residual, weight = normal("bf16", 1, 37, 3072), normal("bf16", 2, 37, 3072), normal("fp32", 3, 3072)
@@ -76,8 +78,8 @@ end
 -- --- what it refuses ---------------------------------------------------------------------------
 
 local function forward_args(dtype, d)
-  return { op = "rmsnorm", variant = against.variant, x = gpu(dtype, 2, d), weight = gpu("fp32", d), y = gpu(dtype, 2, d),
-    rstd = gpu("fp32", 2) }
+  return { op = "rmsnorm", variant = against.variant, x = gpu(dtype, 2, d), weight = gpu("fp32", d),
+    y = gpu(dtype, 2, d), rstd = gpu("fp32", 2) }
 end
 local legal, reason = lab.legal(forward_args("bf16", 12))
 t.ok(not legal, "rows of 24 bytes")

@@ -34,7 +34,9 @@ check("bf16", { 1, 4096, 3, 128 }, 2, 0)
 check("bf16", { 4, 257, 32, 128 }, 28, 1)
 check("fp32", { 1, 5000, 3, 128 }, 2, 0)
 
-local function gpu(dtype, ...) return lab.check(lab.tensor { device = against.device, dtype = dtype, shape = { ... } }) end
+local function gpu(dtype, ...)
+  return lab.check(lab.tensor { device = against.device, dtype = dtype, shape = { ... } })
+end
 local legal, reason = lab.legal { op = "rope", variant = against.variant, qkv = gpu("bf16", 1, 2, 3, 24),
   rotated_heads = 2 }
 t.ok(not legal, "halves of 24 bytes")

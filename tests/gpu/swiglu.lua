@@ -51,7 +51,9 @@ check("bf16", 9001, 1280, 8191)
 
 -- --- extremes and in place -----------------------------------------------------------------------
 
-local function gpu(dtype, ...) return lab.check(lab.tensor { device = against.device, dtype = dtype, shape = { ... } }) end
+local function gpu(dtype, ...)
+  return lab.check(lab.tensor { device = against.device, dtype = dtype, shape = { ... } })
+end
 
 for _, dtype in ipairs { "bf16", "fp32" } do
   local values = { 100, -100, 1000, -1000, 0, -0.0, 88, -88, 1, 1, 1, 1, 1, 1, 1, 1 }
@@ -65,13 +67,15 @@ end
 
 do
   local x, dy = wide("bf16", 1, 37, 160), normal("bf16", 2, 37, 80)
-  local apart = against.gpu { op = "swiglu_backward", inputs = { x = x, dy = dy }, outputs = { dx = host("bf16", 37, 160) } }
+  local apart = against.gpu { op = "swiglu_backward", inputs = { x = x, dy = dy },
+    outputs = { dx = host("bf16", 37, 160) } }
   local together = gpu("bf16", 37, 160):copy(x)
   lab.check(lab.plan { op = "swiglu_backward", variant = against.variant, x = together, dx = together,
     dy = gpu("bf16", 37, 80):copy(dy) }):launch()
   t.ok(against.same(together, apart.dx), "dx may be x itself")
 end
 
-local legal, reason = lab.legal { op = "swiglu", variant = against.variant, x = gpu("bf16", 2, 40), y = gpu("bf16", 2, 20) }
+local legal, reason = lab.legal { op = "swiglu", variant = against.variant, x = gpu("bf16", 2, 40),
+  y = gpu("bf16", 2, 20) }
 t.ok(not legal and reason:find("f is 20", 1, true), "rows of 40 bytes")
 t.done()
