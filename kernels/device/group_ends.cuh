@@ -19,7 +19,7 @@ enum { TL_FEW_GROUPS = 32, TL_GROUP_TABLE_WARPS = 32 };
 
 /* For one thread of the grid, as tl_group_offsets_report. */
 static __device__ __noinline__ void tl_group_ends_report(const int *ends, int num_groups,
-                                                         int64_t total, tl_fault_port port)
+                                                         int total, tl_fault_port port)
 {
     tl_fault found;
     if (tl_group_ends_find(ends, num_groups, total, &found))
@@ -39,7 +39,7 @@ static __device__ __forceinline__ bool tl_first_of_grid()
 /* For all threads of the block: whether the ends are bad. Then the kernel must return without a
  * write to its outputs; the first block leaves the fault. Contains a __syncthreads. */
 static __device__ __forceinline__ bool tl_group_ends_refused(const int *ends, int num_groups,
-                                                             int64_t total, tl_fault_port port)
+                                                             int total, tl_fault_port port)
 {
     bool bad = false;
     int threads = (int)(blockDim.x * blockDim.y * blockDim.z);
@@ -67,7 +67,7 @@ template <int ALIGN> struct tl_few_groups : tl_group_place {
     }
 
     /* For whole warps; num_groups is at least 1. */
-    __device__ __forceinline__ bool open(const int *ends, int num_groups, int64_t total, int *shared,
+    __device__ __forceinline__ bool open(const int *ends, int num_groups, int total, int *shared,
                                          tl_fault_port port)
     {
         int lane = (int)(threadIdx.x % 32);
@@ -137,7 +137,7 @@ template <int ALIGN> struct tl_many_groups : tl_group_place {
     }
 
     /* For all threads of the block, which has whole warps. */
-    __device__ __forceinline__ bool open(const int *from, int count, int64_t total, int *shared,
+    __device__ __forceinline__ bool open(const int *from, int count, int total, int *shared,
                                          tl_fault_port port)
     {
         int threads = (int)(blockDim.x * blockDim.y * blockDim.z), thread = tl_thread_of_block();

@@ -21,6 +21,10 @@
 
 #include "core/kernel.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum tl_scale_arg {
     TL_SCALE_SCALES,     /* u8 or e8m0 [rows, columns]; per_group_3d [num_groups, rows, columns] */
     TL_SCALE_GROUP_ENDS, /* i32 [num_groups], of m_groups and k_groups only */
@@ -47,4 +51,7 @@ int64_t tl_scale_blocked_bytes(const struct tl_problem *problem);
 
 extern const struct tl_operation tl_op_scale_swizzle, tl_op_scale_unswizzle;
 
+#ifdef __cplusplus
+}
+#endif
 #endif
