@@ -1,6 +1,6 @@
-/* Vector loads of memory that nobody writes during the kernel; where `wanted` is false the words
- * stay as they are, so that no register is copied for it. PREFETCH: bytes around the address that
- * L2 may fetch as well, 0 or 256 (PTX ISA, "ld.global.nc", .level::prefetch_size).
+/* Vector loads. tl_load_constant is for memory that nobody writes during the kernel; where `wanted`
+ * is false the words stay as they are, so that no register is copied for it. PREFETCH: bytes around
+ * the address that L2 may fetch as well, 0 or 256 (PTX ISA, "ld.global.nc", .level::prefetch_size).
  */
 #ifndef TL_DEVICE_LOAD_CUH
 #define TL_DEVICE_LOAD_CUH
@@ -35,6 +35,16 @@ static __device__ __forceinline__ void tl_load_constant(uint32_t (&word)[2], con
                  "@wanted ld.global.nc.v2.u32 {%0, %1}, [%2];}"
                  : "+r"(word[0]), "+r"(word[1])
                  : "l"(address), "r"((uint32_t)wanted));
+}
+
+/* 16 bytes of shared memory, all of them even where fewer are used: a warp's are free of bank
+ * conflicts where its words alone would not be. */
+static __device__ __forceinline__ void tl_load_shared(uint32_t (&word)[4], const void *address)
+{
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(word[0]), "=r"(word[1]), "=r"(word[2]), "=r"(word[3])
+                 : "r"((uint32_t)__cvta_generic_to_shared(address))
+                 : "memory");
 }
 
 #endif

@@ -11,6 +11,7 @@
 #include "kernels/device/group_ends.cuh"
 #include "kernels/scale_swizzle/launch.h"
 #include "kernels/scale_swizzle/registers.cuh"
+#include "kernels/scale_swizzle/row_tiles.cuh"
 
 enum { MOST_THREADS = 512, MOST_BLOCKS_Y = 65535, EAGER = 2 };
 
@@ -101,61 +102,26 @@ static kernel_fn k_groups_choose(struct choice *c)
 
 /* --- other groupings ------------------------------------------------------------------------- */
 
-/* One group of every row, or one for each slice of a tensor. */
-struct no_groups : tl_group_place {
-    __device__ bool open(const int *, int, int64_t, int *, tl_fault_port) { return false; }
-    __device__ void seek_unit(int) {}
-};
-
-struct row_problem {
-    tl_scale_problem p;
-    unsigned chunks, slice_tiles; /* pieces of a row; row tiles of a slice where there are slices */
-};
-
-/* Where a row tile of the output has its rows; false past the last group. */
-template <class Groups>
-static __device__ __forceinline__ bool find_rows(const row_problem &r, Groups &groups, int tile,
-                                                 int64_t *row, int64_t *end)
-{
-    groups.seek_unit(tile);
-    if (groups.group >= r.p.num_groups)
-        return false;
-    *row = groups.begin + (int64_t)(tile - groups.units_before) * TL_SCALE_TILE_ROWS;
-    *end = groups.end;
-    return true;
-}
-
-template <>
-__device__ __forceinline__ bool find_rows(const row_problem &r, no_groups &, int tile, int64_t *row,
-                                          int64_t *end)
-{
-    int64_t slice = (unsigned)tile / r.slice_tiles;
-    *row = slice * r.p.rows + (tile - slice * r.slice_tiles) * TL_SCALE_TILE_ROWS;
-    *end = (slice + 1) * r.p.rows;
-    return tile < r.p.row_tiles;
-}
-
 /* A warp's items are numbered along rows first, then runs, then row tiles. */
 template <int LANES, bool ALIGNED, class Groups>
 static __global__ void __launch_bounds__(MOST_THREADS)
-    rows_kernel(const __grid_constant__ row_problem r, tl_fault_port fault)
+    rows_kernel(const __grid_constant__ tl_scale_row_problem r, unsigned chunks, tl_fault_port fault)
 {
     const int WORDS = 4, VECTOR = 4 * WORDS, SPAN = LANES * VECTOR;
     unsigned lane = threadIdx.x;
-    unsigned item = blockIdx.x * blockDim.y + threadIdx.y, rest = item / r.chunks;
-    int column = (int)(item - rest * r.chunks) * SPAN + (int)(lane % LANES) * VECTOR;
+    unsigned item = blockIdx.x * blockDim.y + threadIdx.y, rest = item / chunks;
+    int column = (int)(item - rest * chunks) * SPAN + (int)(lane % LANES) * VECTOR;
     int l = (int)(rest % LANES * (32 / LANES) + lane / LANES), tile = (int)(rest / LANES);
-    int64_t row, end;
     int columns = r.p.columns;
+    tl_scale_rows rows;
     tl_scale_window<WORDS> window;
     Groups groups;
     if (groups.open(r.p.ends, r.p.num_groups, r.p.rows, group_table, fault))
         return;
-    if (!find_rows(r, groups, tile, &row, &end))
+    if (!tl_scale_find_rows(r, groups, tile, &rows))
         return;
-    int64_t slices = r.slice_tiles ? (unsigned)r.p.row_tiles / r.slice_tiles : 1;
-    tl_scale_source source = {r.p.scales, r.p.scales + slices * r.p.rows * columns,
-                              r.p.scales + row * columns, columns, (int)(end - row)};
+    tl_scale_source source = {r.p.scales, r.p.scales + r.all_rows * columns,
+                              r.p.scales + rows.first * columns, columns, rows.count};
     uint8_t *run = r.p.blocked + l * TL_SCALE_RUN_BYTES +
                    (int64_t)tile * ((columns + 3) / 4) * TL_SCALE_TILE_BYTES;
     tl_scale_load<WORDS, ALIGNED, 0>(window, source, l, column);
@@ -167,7 +133,7 @@ static __global__ void __launch_bounds__(MOST_THREADS)
     }
 }
 
-typedef void (*rows_fn)(row_problem, tl_fault_port);
+typedef void (*rows_fn)(tl_scale_row_problem, unsigned, tl_fault_port);
 
 template <class Groups> static rows_fn rows_choose(struct choice *c)
 {
@@ -214,25 +180,21 @@ static enum tl_status launch_k_groups(const struct tl_plan *plan, const tl_scale
 static enum tl_status launch_rows(const struct tl_plan *plan, const tl_scale_problem &p,
                                   struct choice c, cudaStream_t stream)
 {
-    bool m_groups = p.ends != NULL;
-    rows_fn kernel = !m_groups ? rows_choose<no_groups>(&c)
-                     : c.many  ? rows_choose<tl_many_groups<TL_SCALE_TILE_ROWS>>(&c)
-                               : rows_choose<tl_few_groups<TL_SCALE_TILE_ROWS>>(&c);
-    row_problem r = {p, 0, 0};
+    rows_fn kernel = !p.ends  ? rows_choose<tl_scale_no_groups>(&c)
+                     : c.many ? rows_choose<tl_many_groups<TL_SCALE_TILE_ROWS>>(&c)
+                              : rows_choose<tl_few_groups<TL_SCALE_TILE_ROWS>>(&c);
+    tl_scale_row_problem r = tl_scale_row_problem_of(p);
     int64_t slack = c.aligned ? 0 : 15, warps = c.threads / 32;
-    r.chunks = (unsigned)((p.columns + slack + c.row_bytes - 1) / c.row_bytes);
-    if (!m_groups) {
-        r.slice_tiles = (unsigned)p.row_tiles;
-        r.p.row_tiles *= p.num_groups > 0 ? p.num_groups : 1;
-    }
-    int64_t items = (int64_t)r.p.row_tiles * r.chunks * (c.row_bytes / 16);
+    unsigned chunks = (unsigned)((p.columns + slack + c.row_bytes - 1) / c.row_bytes);
+    int64_t items = (int64_t)r.tiles * chunks * (c.row_bytes / 16);
     int64_t blocks = (items + warps - 1) / warps;
     size_t shared = shared_bytes_of(p, c);
     if (items > INT32_MAX - 65536)
         return TL_FAIL(TL_ERR_ILLEGAL, "%s/%s: %lld pieces are more than a grid can have",
                        plan->kernel->operation, plan->kernel->variant, (long long)items);
     TL_TRY(tl_scale_allow_shared(plan, (const void *)kernel, shared));
-    kernel<<<(unsigned)blocks, dim3(32, (unsigned)warps), shared, stream>>>(r, tl_cuda_fault(plan));
+    kernel<<<(unsigned)blocks, dim3(32, (unsigned)warps), shared, stream>>>(r, chunks,
+                                                                                tl_cuda_fault(plan));
     return TL_CUDA_LAUNCHED(plan, "rows_kernel");
 }
 
