@@ -37,11 +37,11 @@ static __device__ __forceinline__ void tl_load_constant(uint32_t (&word)[2], con
                  : "l"(address), "r"((uint32_t)wanted));
 }
 
-/* 16 bytes of shared memory, all of them even where fewer are used: a warp's are free of bank
- * conflicts where its words alone would not be. */
+/* 16 bytes of shared memory, volatile lest they are cut to those in use: what a warp reads is free of
+ * bank conflicts where its words alone would not be. */
 static __device__ __forceinline__ void tl_load_shared(uint32_t (&word)[4], const void *address)
 {
-    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+    asm volatile("ld.volatile.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(word[0]), "=r"(word[1]), "=r"(word[2]), "=r"(word[3])
                  : "r"((uint32_t)__cvta_generic_to_shared(address))
                  : "memory");
