@@ -37,8 +37,8 @@ static __device__ __forceinline__ void tl_load_constant(uint32_t (&word)[2], con
                  : "l"(address), "r"((uint32_t)wanted));
 }
 
-/* 16 bytes of shared memory, volatile lest they are cut to those in use: what a warp reads is free of
- * bank conflicts where its words alone would not be. */
+/* 16 bytes of shared memory, volatile lest they are cut to those in use: what a warp reads is free
+ * of bank conflicts where its words alone would not be. */
 static __device__ __forceinline__ void tl_load_shared(uint32_t (&word)[4], const void *address)
 {
     asm volatile("ld.volatile.shared.v4.u32 {%0, %1, %2, %3}, [%4];"

@@ -161,8 +161,8 @@ static enum tl_status legal(const struct tl_problem *problem)
                                        "smxx_registers");
     if (columns % VECTOR != 0 || columns > MOST_COLUMNS)
         return TL_FAIL(TL_ERR_ILLEGAL,
-                       "scale_swizzle/sm90_bulk: rows of %lld bytes are no multiple of %d up to %d; "
-                       "use smxx_registers",
+                       "scale_swizzle/sm90_bulk: rows of %lld bytes are no multiple of %d up to "
+                       "%d; use smxx_registers",
                        (long long)columns, (int)VECTOR, (int)MOST_COLUMNS);
     return tl_scale_legal(problem);
 }
@@ -185,7 +185,7 @@ extern "C" const struct tl_kernel tl_kernel_scale_swizzle_sm90_bulk = {
     .operation = "scale_swizzle",
     .variant = "sm90_bulk",
     .arch = "sm90",
-    .summary = "All but K groups: row tiles by bulk copies, several in flight, transposed in registers.",
+    .summary = "All but K groups: row tiles by bulk copies, several in flight, registers transpose.",
     .tunables = {{"block_threads", 256, block_threads},
                  {"num_stages", 3, num_stages},
                  {"blocks_per_multiprocessor", 2, blocks_per_multiprocessor}},

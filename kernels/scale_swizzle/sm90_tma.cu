@@ -1,9 +1,9 @@
 /* scale_swizzle/sm90_tma: K groups, loaded by TMA with several boxes in flight.
  *
  * Blocks fill the GPU once and take boxes of 128 rows by SPAN + 16 bytes in turns, aligned whatever
- * the groups are, since TMA takes no other; the 16 bytes are those that a shifted group reaches into,
- * and make rows in shared memory an odd number of 16 bytes long, so that a warp that reads 16 bytes
- * of 32 rows meets no bank twice. Then the transpose in registers, and stores of whole tiles.
+ * the groups are, since TMA takes no other. The 16 bytes are those that a shifted group reaches
+ * into, and make rows in shared memory an odd number of 16 bytes long, so that a warp that reads 16
+ * bytes of 32 rows meets no bank twice. Then the transpose in registers, and stores of whole tiles.
  */
 #include <cuda_runtime.h>
 
@@ -124,6 +124,11 @@ enum { BLOCK_THREADS, BOX_COLUMNS, NUM_STAGES, BLOCKS };
 
 typedef void (*kernel_fn)(CUtensorMap, tl_scale_problem, boxes, tl_fault_port);
 
+template <int SPAN> static kernel_fn choose(bool many)
+{
+    return many ? tma_kernel<SPAN, tl_scale_many> : tma_kernel<SPAN, tl_scale_few>;
+}
+
 static enum tl_status launch(const struct tl_plan *plan, const struct tl_args *args,
                              struct tl_stream *stream)
 {
@@ -131,8 +136,7 @@ static enum tl_status launch(const struct tl_plan *plan, const struct tl_args *a
     const int *tunable = plan->tunable;
     int span = tunable[BOX_COLUMNS];
     bool many = p.num_groups > TL_FEW_GROUPS, narrow = span == 64;
-    kernel_fn kernel = many ? (narrow ? tma_kernel<64, tl_scale_many> : tma_kernel<128, tl_scale_many>)
-                            : (narrow ? tma_kernel<64, tl_scale_few> : tma_kernel<128, tl_scale_few>);
+    kernel_fn kernel = narrow ? choose<64>(many) : choose<128>(many);
     boxes all = {(p.columns + span - 1) / span, 0, tunable[NUM_STAGES]};
     size_t shared = (size_t)all.stages * (narrow ? stage_bytes<64>() : stage_bytes<128>()) +
                     MOST_STAGES * sizeof(uint64_t) +
@@ -143,8 +147,8 @@ static enum tl_status launch(const struct tl_plan *plan, const struct tl_args *a
         return TL_OK;
     if (shared > 227 * 1024)
         return TL_FAIL(TL_ERR_ILLEGAL,
-                       "scale_swizzle/sm90_tma: num_stages %d with box_columns %d takes %zu bytes of "
-                       "shared memory, more than a block can have",
+                       "scale_swizzle/sm90_tma: num_stages %d with box_columns %d takes %zu bytes "
+                       "of shared memory, more than a block can have",
                        all.stages, span, shared);
     TL_TRY(tl_scale_check_aligned(plan, p.blocked));
     TL_TRY(tl_tensor_map_2d(&map, &args->tensor[TL_SCALE_SCALES], p.columns, p.rows, span + VECTOR,

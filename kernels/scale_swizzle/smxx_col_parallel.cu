@@ -1,5 +1,5 @@
-/* scale_swizzle/smxx_col_parallel: K groups in parallel over rows and columns. A thread moves a word,
- * four columns of one row, so that neighbours read rows apart and write 16 bytes apart.
+/* scale_swizzle/smxx_col_parallel: K groups in parallel over rows and columns. A thread moves a
+ * word, four columns of one row, so that neighbours read rows apart and write 16 bytes apart.
  */
 #include <cuda_runtime.h>
 

@@ -37,7 +37,7 @@ static __global__ void __launch_bounds__(THREADS)
         }
 }
 
-/* Groups that leave columns whole begin at row tiles of the output, and rows of one are together. */
+/* Groups that leave columns whole begin at row tiles of the output, rows of one together. */
 template <class Groups>
 static __global__ void __launch_bounds__(THREADS)
     back_rows_kernel(const __grid_constant__ back_problem b, tl_fault_port fault)
@@ -109,7 +109,7 @@ extern "C" const struct tl_kernel tl_kernel_scale_unswizzle_smxx_plain = {
     .operation = "scale_unswizzle",
     .variant = "smxx_plain",
     .arch = "smxx",
-    .summary = "The reference on the GPU: four bytes of a row a thread, by the formula of the layout.",
+    .summary = "The reference on the GPU: four bytes of a row a thread, by the layout's formula.",
     .legal = tl_scale_legal,
     .launch = launch,
 };

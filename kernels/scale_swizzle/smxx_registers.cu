@@ -105,7 +105,8 @@ static kernel_fn k_groups_choose(struct choice *c)
 /* A warp's items are numbered along rows first, then runs, then row tiles. */
 template <int LANES, bool ALIGNED, class Groups>
 static __global__ void __launch_bounds__(MOST_THREADS)
-    rows_kernel(const __grid_constant__ tl_scale_row_problem r, unsigned chunks, tl_fault_port fault)
+    rows_kernel(const __grid_constant__ tl_scale_row_problem r, unsigned chunks,
+                tl_fault_port fault)
 {
     const int WORDS = 4, VECTOR = 4 * WORDS, SPAN = LANES * VECTOR;
     unsigned lane = threadIdx.x;
@@ -193,8 +194,8 @@ static enum tl_status launch_rows(const struct tl_plan *plan, const tl_scale_pro
         return TL_FAIL(TL_ERR_ILLEGAL, "%s/%s: %lld pieces are more than a grid can have",
                        plan->kernel->operation, plan->kernel->variant, (long long)items);
     TL_TRY(tl_scale_allow_shared(plan, (const void *)kernel, shared));
-    kernel<<<(unsigned)blocks, dim3(32, (unsigned)warps), shared, stream>>>(r, chunks,
-                                                                                tl_cuda_fault(plan));
+    kernel<<<(unsigned)blocks, dim3(32, (unsigned)warps), shared, stream>>>(
+        r, chunks, tl_cuda_fault(plan));
     return TL_CUDA_LAUNCHED(plan, "rows_kernel");
 }
 
@@ -225,7 +226,8 @@ static enum tl_status legal(const struct tl_problem *problem)
 {
     const int64_t most = 32768;
     if (problem->present[TL_SCALE_GROUP_ENDS] && problem->dim[TL_SCALE_NUM_GROUPS] > most)
-        return TL_FAIL(TL_ERR_ILLEGAL, "scale_swizzle/smxx_registers: %lld groups are more than %lld",
+        return TL_FAIL(TL_ERR_ILLEGAL,
+                       "scale_swizzle/smxx_registers: %lld groups are more than %lld",
                        (long long)problem->dim[TL_SCALE_NUM_GROUPS], (long long)most);
     return tl_scale_legal(problem);
 }
@@ -247,7 +249,7 @@ extern "C" const struct tl_kernel tl_kernel_scale_swizzle_smxx_registers = {
     .operation = "scale_swizzle",
     .variant = "smxx_registers",
     .arch = "smxx",
-    .summary = "16-byte loads of four rows 32 apart, whose words become 16-byte stores in registers.",
+    .summary = "16-byte loads of four rows 32 apart, whose words become 16-byte stores.",
     .tunables = {{"block_threads", 256, block_threads},
                  {"row_bytes", 64, row_bytes},
                  {"load_bytes", 16, load_bytes},

@@ -1,9 +1,9 @@
 /* scale_swizzle/smxx_smem: K groups, transposed in shared memory without bank conflicts.
  *
  * A block takes 128 rows by 128 bytes of the input, aligned whatever the groups are: coalesced
- * 16-byte loads, and word c of row r goes to word c ^ (r % 32) of its row in shared memory. So the 32
- * rows of which a warp reads a word lie in different banks, and so do the words of the four rows by
- * eight vectors that it writes at a time. Then a warp reads and stores whole tiles.
+ * 16-byte loads, and word c of row r goes to word c ^ (r % 32) of its row in shared memory. So the
+ * 32 rows of which a warp reads a word lie in different banks, and so do the words of the four rows
+ * by eight vectors that it writes at a time. Then a warp reads and stores whole tiles.
  */
 #include <cuda_runtime.h>
 
@@ -118,7 +118,7 @@ extern "C" const struct tl_kernel tl_kernel_scale_swizzle_smxx_smem = {
     .operation = "scale_swizzle",
     .variant = "smxx_smem",
     .arch = "smxx",
-    .summary = "K groups: 128 rows by 128 bytes through shared memory, transposed by an XOR of words.",
+    .summary = "K groups: 128 rows by 128 bytes through shared memory, words placed by XOR.",
     .tunables = {{"block_threads", 256, block_threads}, TL_SCALE_HELD_SHARED},
     .legal = tl_scale_legal_k_groups,
     .launch = launch,

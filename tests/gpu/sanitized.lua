@@ -55,17 +55,17 @@ local function scale_case(grouping, columns, ends)
   local scales = gpu("u8", 150, columns):bits { seed = 4 }
   local room = grouping == "k_groups" and 256 * (columns + 4 + 4 * #ends) or 128 * (2 + #ends) * (columns + 3)
   local group_ends = lab.tensor_from(device, "i32", ends)
-  local back = gpu("u8", 150, columns)
+  local returned = gpu("u8", 150, columns)
   for _, kernel in ipairs(lab.kernels "scale_swizzle") do
     local blocked = gpu("u8", room)
     local args = { op = "scale_swizzle", variant = kernel.variant, grouping = grouping, scales = scales,
       group_ends = group_ends, blocked = blocked }
     if kernel.arch ~= "cpu" and lab.legal(args) then
       lab.check(lab.plan(args)):launch()
-      args.op, args.variant, args.scales = "scale_unswizzle", "smxx_plain", back:poison()
+      args.op, args.variant, args.scales = "scale_unswizzle", "smxx_plain", returned:poison()
       lab.check(lab.plan(args)):launch()
-      t.ok(lab.compare(back, scales).mismatched_bits == 0, ("%s of %d columns, %s: the scales come back"):format(grouping,
-        columns, kernel.variant))
+      t.ok(lab.compare(returned, scales).mismatched_bits == 0,
+        ("%s of %d columns, %s: the scales come back"):format(grouping, columns, kernel.variant))
     end
   end
 end

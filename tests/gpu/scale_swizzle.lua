@@ -9,7 +9,9 @@ local device, cpu = lab.device "cuda", lab.device "cpu"
 local TAIL = 48 -- bytes of blocked past the extents
 
 local function up(value, multiple) return (value + multiple - 1) // multiple * multiple end
-local function tensor(where, dtype, ...) return lab.check(lab.tensor { device = where, dtype = dtype, shape = { ... } }) end
+local function tensor(where, dtype, ...)
+  return lab.check(lab.tensor { device = where, dtype = dtype, shape = { ... } })
+end
 local function on_host(source) return lab.tensor { dtype = source.dtype, shape = source.shape }:copy(source) end
 local function same(a, b) return lab.compare(a, b).mismatched_bits == 0 end
 
@@ -68,7 +70,7 @@ local function may_refuse(message)
     or message:find("must be aligned", 1, true) or message:find("16-byte aligned", 1, true)
 end
 
-local function check_swizzle(name, case, want, gpu, all)
+local function check_swizzle(name, want, gpu, all)
   for _, kernel in ipairs(VARIANTS) do
     for _, tunables in ipairs(settings(kernel, all)) do
       local blocked, text = tensor(device, "u8", want.numel), name .. ", " .. kernel.variant
@@ -94,7 +96,7 @@ local function check(name, case, all)
   host.launch("scale_unswizzle", "cpu_plain", back, want)
   for _, skew in ipairs { 0, 5 } do
     local gpu, text = problem(device, case, skew), name .. (skew > 0 and ", skewed" or "")
-    check_swizzle(text, case, want, gpu, all and skew == 0)
+    check_swizzle(text, want, gpu, all and skew == 0)
     for _, kernel in ipairs(BACK) do
       local blocked, scales = tensor(device, "u8", bytes):copy(want), gpu.scales:poison()
       gpu.launch("scale_unswizzle", kernel.variant, scales, blocked)
@@ -214,8 +216,8 @@ local function check_large()
       end
     end
   end
-  local ends, blocked = lab.tensor_from(device, "i32", { 3, 3, 8190, 16999, 17001 }), nil
-  blocked = tensor(device, "u8", blocked_bytes("k_groups", rows, columns, 5))
+  local ends = lab.tensor_from(device, "i32", { 3, 3, 8190, 16999, 17001 })
+  local blocked = tensor(device, "u8", blocked_bytes("k_groups", rows, columns, 5))
   local back = tensor(device, "u8", rows, columns)
   local args = { grouping = "k_groups", scales = scales, group_ends = ends, blocked = blocked }
   args.op, args.variant = "scale_swizzle", "smxx_registers"

@@ -1,5 +1,5 @@
-/* scale_swizzle against two oracles: the formula of the layout, written out per byte, and the recipe
- * of PyTorch (pad, view, permute, flatten), group after group; scale_unswizzle as its inverse. */
+/* scale_swizzle against two oracles: the formula of the layout, written out per byte, and the
+ * recipe of PyTorch (pad, view, permute, flatten), group after group; scale_unswizzle as its inverse. */
 #include "arguments.h"
 
 #include <stdlib.h>
