@@ -95,6 +95,16 @@ static __device__ __forceinline__ void tl_tma_load_3d(void *shared, const CUtens
                  : "memory");
 }
 
+/* `bytes` contiguous bytes into shared memory; both addresses and the count are multiples of 16. */
+static __device__ __forceinline__ void tl_bulk_load(void *shared, const void *global, uint32_t bytes,
+                                                    uint64_t *barrier)
+{
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+                 " [%0], [%1], %2, [%3];" ::"r"(tl_shared_address(shared)),
+                 "l"(global), "r"(bytes), "r"(tl_shared_address(barrier))
+                 : "memory");
+}
+
 /* Box store from shared memory; out-of-bounds elements are dropped. */
 static __device__ __forceinline__ void tl_tma_store_4d(const CUtensorMap *map, const void *shared,
                                                        int x, int y, int z, int w)

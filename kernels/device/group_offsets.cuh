@@ -11,9 +11,8 @@
 #include "kernels/device/fault.cuh"
 #include "kernels/host/group_offsets.h"
 
-/* Leaves the first fault of the offsets where the host finds it, unless another is there already
- * (core/fault.h). For one thread of the grid, after some thread found the offsets bad. The search
- * is repeated by one thread, since that is short and finds what the host would. */
+/* For one thread of the grid, after some thread found the offsets bad. The search is repeated by
+ * one thread, since that is short and finds what the host would. */
 static __device__ __noinline__ void tl_group_offsets_report(const int32_t *offsets,
                                                             int64_t num_groups, int64_t rows,
                                                             bool aligned, tl_fault_port port)

@@ -32,7 +32,9 @@ static enum tl_status encode(CUtensorMap *map, const struct tl_tensor *tensor, v
                              const cuuint32_t *box)
 {
     static const cuuint32_t ones[5] = {1, 1, 1, 1, 1};
-    bool fp32 = tensor->dtype == TL_FP32;
+    CUtensorMapDataType type = tensor->dtype == TL_FP32   ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32
+                               : tensor->dtype == TL_BF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
+                                                          : CU_TENSOR_MAP_DATA_TYPE_UINT8;
     bool one_span = box[0] * tl_dtype_size(tensor->dtype) == 128;
     encode_fn encoder = NULL;
     TL_TRY(find_encoder(&encoder));
@@ -46,8 +48,7 @@ static enum tl_status encode(CUtensorMap *map, const struct tl_tensor *tensor, v
     /* Promotion to the 128 bytes of a swizzled row: with 256, loads of weights that are read once or
      * twice came up to 6 % later (128 experts on an H200). */
     CUresult result =
-        encoder(map, fp32 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
-                (cuuint32_t)rank, base, size, stride_bytes, box, ones,
+        encoder(map, type, (cuuint32_t)rank, base, size, stride_bytes, box, ones,
                 CU_TENSOR_MAP_INTERLEAVE_NONE,
                 one_span ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE,
                 CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
@@ -64,7 +65,7 @@ extern "C" enum tl_status tl_tensor_map_2d(CUtensorMap *map, const struct tl_ten
                                            int box_rows)
 {
     cuuint64_t size[] = {(cuuint64_t)columns, (cuuint64_t)rows};
-    cuuint64_t stride[] = {(cuuint64_t)columns * 2};
+    cuuint64_t stride[] = {(cuuint64_t)columns * tl_dtype_size(tensor->dtype)};
     cuuint32_t box[] = {(cuuint32_t)box_columns, (cuuint32_t)box_rows};
     return encode(map, tensor, tensor->data, 2, size, stride, box);
 }

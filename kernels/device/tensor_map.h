@@ -1,4 +1,5 @@
-/* TMA tensor maps over whole tensors, zeros out of bounds; bf16, in three dimensions also fp32.
+/* TMA tensor maps over whole tensors, zeros out of bounds; bf16, in two dimensions also bytes, in
+ * three also fp32.
  * Boxes with rows of 128 bytes lie in shared memory in the 128-byte swizzle, others plain.
  *
  * Encoded on the host, passed by value as __grid_constant__ parameters; nothing is cached, since a

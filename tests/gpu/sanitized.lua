@@ -1,5 +1,6 @@
--- A case small enough for compute-sanitizer of every kernel that computes on tensor cores or moves
--- rows between padded and ragged groups: several tiles a cluster, an empty group, tails, both layouts.
+-- A case small enough for compute-sanitizer of every kernel that computes on tensor cores, moves rows
+-- between padded and ragged groups, or brings scales into their blocked layout: several tiles a
+-- cluster, an empty group, tails, both layouts.
 --
 -- What the tools see was tried by taking things out of sm90_ragged's epilogue. Without the barrier
 -- before a TMA store, racecheck reports nothing, and the results are wrong: the async proxy is none of
@@ -55,5 +56,32 @@ lab.check(lab.plan { op = "pad_rows", variant = "smxx_vec16", x = x, y = y, grou
 lab.check(lab.plan { op = "unpad_rows", variant = "smxx_vec16", x = y, y = back, group_offsets = group_offsets,
   padded_offsets = padded_offsets }):launch()
 t.ok(lab.compare(x, back).mismatched_bits == 0, "rows come back from a padded layout as they were")
+
+-- Scales: rows aligned and not, ends that cut words, an empty group, more groups than a warp has lanes.
+local function scale_case(grouping, columns, ends)
+  local scales = gpu("u8", 150, columns):bits { seed = 4 }
+  local room = grouping == "k_groups" and 256 * (columns + 4 + 4 * #ends) or 128 * (2 + #ends) * (columns + 3)
+  local group_ends = lab.tensor_from(device, "i32", ends)
+  local returned = gpu("u8", 150, columns)
+  for _, kernel in ipairs(lab.kernels "scale_swizzle") do
+    local blocked = gpu("u8", room)
+    local args = { op = "scale_swizzle", variant = kernel.variant, grouping = grouping, scales = scales,
+      group_ends = group_ends, blocked = blocked }
+    if kernel.arch ~= "cpu" and lab.legal(args) then
+      lab.check(lab.plan(args)):launch()
+      args.op, args.variant, args.scales = "scale_unswizzle", "smxx_plain", returned:poison()
+      lab.check(lab.plan(args)):launch()
+      t.ok(lab.compare(returned, scales).mismatched_bits == 0,
+        ("%s of %d columns, %s: the scales come back"):format(grouping, columns, kernel.variant))
+    end
+  end
+end
+scale_case("k_groups", 144, { 3, 3, 75, 144 })
+scale_case("k_groups", 147, { 3, 3, 75, 147 })
+scale_case("m_groups", 48, { 5, 5, 150 })
+scale_case("m_groups", 9, { 5, 5, 150 })
+local many = {}
+for g = 1, 48 do many[g] = 3 * g end
+scale_case("k_groups", 144, many)
 
 t.done()
