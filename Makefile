@@ -214,9 +214,9 @@ check-gpu: $(if $(wildcard /usr/include/lua5.4/lua.h),all)
 	@$(BUILD)/tilelab tests/gpu/run.lua $(ARGS)
 
 # compute-sanitizer over the kernels that the profiler tests itself with, and over small cases of
-# those with tensor cores. What writes of the async proxy do, it does not see: tests/gpu/sanitized.lua.
+# those with tensor cores and those bound by memory. What writes of the async proxy do, it does not see: tests/gpu/sanitized.lua.
 check-gpu-sanitizer: $(if $(wildcard /usr/include/lua5.4/lua.h),all)
-	@for tool in memcheck racecheck synccheck initcheck; do for test in probes sanitized; do \
+	@for tool in memcheck racecheck synccheck initcheck; do for test in probes sanitized sanitized_rows; do \
 	    echo "-- $$tool, $$test"; compute-sanitizer --tool $$tool --error-exitcode 1 \
 	    $(BUILD)/tilelab tests/gpu/$$test.lua || exit 1; done; done
 

@@ -7,7 +7,8 @@
  *                   last offset are not touched
  *   dweights[t,j] = dy[t] . x[slot_rows[t,j]]
  * The indices are those of permute_index (kernels/permute/op.h). All tensors are row-major with d
- * contiguous.
+ * contiguous, and of one float type; beside bf16, weights and dweights are fp32; rows in the
+ * experts' layout (x and dx) may be bf16 beside fp32 tokens.
  */
 #ifndef TL_COMBINE_OP_H
 #define TL_COMBINE_OP_H

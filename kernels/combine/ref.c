@@ -44,6 +44,7 @@ const struct tl_kernel tl_kernel_combine_cpu_plain = {
     .variant = "cpu_plain",
     .arch = "cpu",
     .summary = "Reference: each token adds up its weighted rows in slot order.",
+    .dtypes = TL_WIDE_FLOATS,
     .launch = launch_forward,
 };
 
@@ -52,5 +53,6 @@ const struct tl_kernel tl_kernel_combine_backward_cpu_plain = {
     .variant = "cpu_plain",
     .arch = "cpu",
     .summary = "Reference: a dot product for each slot, a scaled row for each row.",
+    .dtypes = TL_WIDE_FLOATS,
     .launch = launch_backward,
 };

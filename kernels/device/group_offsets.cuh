@@ -8,6 +8,7 @@
 #ifndef TL_DEVICE_GROUP_OFFSETS_CUH
 #define TL_DEVICE_GROUP_OFFSETS_CUH
 
+#include "kernels/device/fault.cuh"
 #include "kernels/host/group_offsets.h"
 
 /* Leaves the first fault of the offsets where the host finds it, unless another is there already
@@ -18,19 +19,8 @@ static __device__ __noinline__ void tl_group_offsets_report(const int32_t *offse
                                                             bool aligned, tl_fault_port port)
 {
     tl_fault found;
-    volatile tl_fault *out = port.fault;
-    uint32_t round = out->handled + 1;
-    if (!tl_group_offsets_find(offsets, num_groups, rows, aligned, &found) ||
-        atomicMax(out->claim, round) >= round)
-        return;
-    out->kernel = port.kernel;
-    out->kind = found.kind;
-    out->position = found.position;
-    for (int i = 0; i < 3; i++)
-        out->value[i] = found.value[i];
-    __threadfence_system();
-    out->left = round;
-    __threadfence_system();
+    if (tl_group_offsets_find(offsets, num_groups, rows, aligned, &found))
+        tl_fault_leave(found, port);
 }
 
 /* For all threads of the block: whether the offsets are bad. Then the kernel must return without a

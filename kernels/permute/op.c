@@ -28,20 +28,21 @@ static double backward_flops(const struct tl_problem *problem)
 /* Rows that hold a slot are written; how many more are pad rows only the index knows. */
 static double permute_bytes(const struct tl_problem *problem)
 {
-    double element = (double)tl_dtype_size(problem->dtype[PERMUTE_X]);
     double x = (double)problem->dim[PERMUTE_DIM_TOKENS] * (double)problem->dim[PERMUTE_DIM_D];
     double index = (double)problem->dim[PERMUTE_DIM_ROWS];
-    return element * (x + slot_elements(problem)) + 4 * index;
+    return x * (double)tl_dtype_size(problem->dtype[PERMUTE_X]) +
+           slot_elements(problem) * (double)tl_dtype_size(problem->dtype[PERMUTE_Y]) + 4 * index;
 }
 
 static double backward_bytes(const struct tl_problem *problem)
 {
-    double element = (double)tl_dtype_size(problem->dtype[PERMUTE_BACKWARD_DY]);
+    double row_element = (double)tl_dtype_size(problem->dtype[PERMUTE_BACKWARD_DY]);
+    double element = (double)tl_dtype_size(problem->dtype[PERMUTE_BACKWARD_DX]);
     double slots =
         (double)problem->dim[PERMUTE_DIM_TOKENS] * (double)problem->dim[PERMUTE_DIM_TOP_K];
     double dx = (double)problem->dim[PERMUTE_DIM_TOKENS] * (double)problem->dim[PERMUTE_DIM_D];
     double passes = problem->param[PERMUTE_BACKWARD_PARAM_BETA] != 0 ? 2 : 1;
-    return element * (slot_elements(problem) + passes * dx) + 4 * slots;
+    return row_element * slot_elements(problem) + element * passes * dx + 4 * slots;
 }
 
 static enum tl_status check_index(const struct tl_problem *problem)
@@ -55,6 +56,27 @@ static enum tl_status check_index(const struct tl_problem *problem)
         return TL_FAIL(TL_ERR_ARGUMENT, "permute_index: %lld rows are more than i32 offsets reach",
                        (long long)rows);
     return TL_OK;
+}
+
+static enum tl_status explain_index(const char *who, const struct tl_fault *fault)
+{
+    if (fault->kind == PERMUTE_INDEX_BAD_EXPERT)
+        return tl_index_explain(who, "experts", fault);
+    return TL_FAIL(TL_ERR_ARGUMENT,
+                   "%s: the groups take %lld rows at align %lld, but row_slots has %lld; make it "
+                   "larger",
+                   who, (long long)fault->value[0], (long long)fault->value[1],
+                   (long long)fault->value[2]);
+}
+
+static enum tl_status check_permute(const struct tl_problem *problem)
+{
+    return tl_check_floats(problem, 0, 1u << PERMUTE_Y);
+}
+
+static enum tl_status check_backward(const struct tl_problem *problem)
+{
+    return tl_check_floats(problem, 0, 1u << PERMUTE_BACKWARD_DY);
 }
 
 const struct tl_operation tl_op_permute_index = {
@@ -74,6 +96,7 @@ const struct tl_operation tl_op_permute_index = {
     .flops = no_flops,
     .bytes = tl_problem_arg_bytes,
     .check = check_index,
+    .explain = explain_index,
 };
 
 const struct tl_operation tl_op_permute = {
@@ -82,15 +105,15 @@ const struct tl_operation tl_op_permute = {
     .dims = "tokens top_k d rows num_experts",
     .args =
         {
-            [PERMUTE_X] = {"x", TL_IN, false, TL_WIDE_FLOATS, "tokens d"},
+            [PERMUTE_X] = {"x", TL_IN, false, TL_FLOATS, "tokens d"},
             [PERMUTE_ROW_SLOTS] = {"row_slots", TL_IN, false, INDEX, "rows"},
             [PERMUTE_SLOT_ROWS] = {"slot_rows", TL_IN, false, INDEX, "tokens top_k"},
             [PERMUTE_GROUP_OFFSETS] = {"group_offsets", TL_IN, false, INDEX, "num_experts+1"},
-            [PERMUTE_Y] = {"y", TL_OUT, false, TL_WIDE_FLOATS, "rows d"},
+            [PERMUTE_Y] = {"y", TL_OUT, false, TL_FLOATS, "rows d"},
         },
     .flops = no_flops,
     .bytes = permute_bytes,
-    .check = tl_check_one_float,
+    .check = check_permute,
 };
 
 const struct tl_operation tl_op_permute_backward = {
@@ -99,12 +122,12 @@ const struct tl_operation tl_op_permute_backward = {
     .dims = "tokens top_k d rows",
     .args =
         {
-            [PERMUTE_BACKWARD_DY] = {"dy", TL_IN, false, TL_WIDE_FLOATS, "rows d"},
+            [PERMUTE_BACKWARD_DY] = {"dy", TL_IN, false, TL_FLOATS, "rows d"},
             [PERMUTE_BACKWARD_SLOT_ROWS] = {"slot_rows", TL_IN, false, INDEX, "tokens top_k"},
-            [PERMUTE_BACKWARD_DX] = {"dx", TL_INOUT, false, TL_WIDE_FLOATS, "tokens d"},
+            [PERMUTE_BACKWARD_DX] = {"dx", TL_INOUT, false, TL_FLOATS, "tokens d"},
         },
     .params = {[PERMUTE_BACKWARD_PARAM_BETA] = {"beta", NULL, 0, 0, 1}},
     .flops = backward_flops,
     .bytes = backward_bytes,
-    .check = tl_check_one_float,
+    .check = check_backward,
 };

@@ -8,7 +8,8 @@
  *   permute:          y[r] = x[row_slots[r] / top_k]; pad rows are zero; rows past the last offset
  *                     are not touched
  *   permute_backward: dx[t] = beta dx[t] + sum over j of dy[slot_rows[t,j]], j ascending
- * All tensors are row-major with d contiguous.
+ * All tensors are row-major with d contiguous, and of one float type; rows in the experts' layout
+ * (y of permute, dy of permute_backward) may be bf16 beside fp32 tokens, rounded on the way.
  */
 #ifndef TL_PERMUTE_OP_H
 #define TL_PERMUTE_OP_H
@@ -53,6 +54,12 @@ enum {
 
 enum { PERMUTE_INDEX_PARAM_ALIGN };
 enum { PERMUTE_BACKWARD_PARAM_BETA };
+
+/* tl_fault.kind of permute_index. */
+enum permute_index_fault {
+    PERMUTE_INDEX_BAD_EXPERT = 1, /* values: the expert, 0, num_experts */
+    PERMUTE_INDEX_TOO_FEW_ROWS,   /* values: rows that the groups take, align, rows */
+};
 
 extern const struct tl_operation tl_op_permute_index;
 extern const struct tl_operation tl_op_permute;

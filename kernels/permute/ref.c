@@ -42,11 +42,10 @@ static enum tl_status place_groups(const struct tl_plan *plan, const struct tl_a
         *end += (next[e] + align - 1) / align * align;
         next[e] = start;
     }
+    struct tl_fault fault = {.kind = PERMUTE_INDEX_TOO_FEW_ROWS,
+                             .value = {*end, align, dim[PERMUTE_INDEX_DIM_ROWS]}};
     if (*end > dim[PERMUTE_INDEX_DIM_ROWS])
-        return TL_FAIL(TL_ERR_ARGUMENT,
-                       "permute_index: the groups take %lld rows at align %lld, but row_slots has "
-                       "%lld; make it larger",
-                       (long long)*end, (long long)align, (long long)dim[PERMUTE_INDEX_DIM_ROWS]);
+        return plan->problem.operation->explain("permute_index", &fault);
     return TL_OK;
 }
 
@@ -122,6 +121,7 @@ const struct tl_kernel tl_kernel_permute_cpu_plain = {
     .variant = "cpu_plain",
     .arch = "cpu",
     .summary = "Reference: each row gathers its token.",
+    .dtypes = TL_WIDE_FLOATS,
     .launch = launch_permute,
 };
 
@@ -130,5 +130,6 @@ const struct tl_kernel tl_kernel_permute_backward_cpu_plain = {
     .variant = "cpu_plain",
     .arch = "cpu",
     .summary = "Reference: each token adds up its rows in slot order.",
+    .dtypes = TL_WIDE_FLOATS,
     .launch = launch_backward,
 };

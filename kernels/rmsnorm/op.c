@@ -22,12 +22,21 @@ static double backward_flops(const struct tl_problem *problem)
     return elements(problem) * (problem->present[RMSNORM_BACKWARD_DSUM] ? 10 : 9);
 }
 
+/* weight and rstd stay in fp32 beside bf16. */
 static enum tl_status check_forward(const struct tl_problem *problem)
 {
     if (problem->present[RMSNORM_RESIDUAL] && !problem->present[RMSNORM_SUM])
         return TL_FAIL(TL_ERR_ARGUMENT,
                        "rmsnorm: with residual, sum must be given to receive x + residual");
-    return tl_check_one_float(problem);
+    return tl_check_floats(problem, 1u << RMSNORM_WEIGHT | 1u << RMSNORM_RSTD, 0);
+}
+
+static enum tl_status check_backward(const struct tl_problem *problem)
+{
+    return tl_check_floats(problem,
+                           1u << RMSNORM_BACKWARD_WEIGHT | 1u << RMSNORM_BACKWARD_RSTD |
+                               1u << RMSNORM_BACKWARD_DWEIGHT,
+                           0);
 }
 
 const struct tl_operation tl_op_rmsnorm = {
@@ -36,12 +45,12 @@ const struct tl_operation tl_op_rmsnorm = {
     .dims = "tokens d",
     .args =
         {
-            [RMSNORM_X] = {"x", TL_IN, false, TL_WIDE_FLOATS, "tokens d"},
-            [RMSNORM_RESIDUAL] = {"residual", TL_IN, true, TL_WIDE_FLOATS, "tokens d"},
+            [RMSNORM_X] = {"x", TL_IN, false, TL_FLOATS, "tokens d"},
+            [RMSNORM_RESIDUAL] = {"residual", TL_IN, true, TL_FLOATS, "tokens d"},
             [RMSNORM_WEIGHT] = {"weight", TL_IN, false, TL_WIDE_FLOATS, "d"},
-            [RMSNORM_Y] = {"y", TL_OUT, false, TL_WIDE_FLOATS, "tokens d"},
+            [RMSNORM_Y] = {"y", TL_OUT, false, TL_FLOATS, "tokens d"},
             [RMSNORM_RSTD] = {"rstd", TL_OUT, false, TL_WIDE_FLOATS, "tokens"},
-            [RMSNORM_SUM] = {"sum", TL_OUT, true, TL_WIDE_FLOATS, "tokens d"},
+            [RMSNORM_SUM] = {"sum", TL_OUT, true, TL_FLOATS, "tokens d"},
         },
     .params = {[RMSNORM_PARAM_EPS] = {"eps", NULL, 1e-6, 0, INFINITY}},
     .flops = forward_flops,
@@ -56,15 +65,15 @@ const struct tl_operation tl_op_rmsnorm_backward = {
     .dims = "tokens d",
     .args =
         {
-            [RMSNORM_BACKWARD_DY] = {"dy", TL_IN, false, TL_WIDE_FLOATS, "tokens d"},
-            [RMSNORM_BACKWARD_X] = {"x", TL_IN, false, TL_WIDE_FLOATS, "tokens d"},
+            [RMSNORM_BACKWARD_DY] = {"dy", TL_IN, false, TL_FLOATS, "tokens d"},
+            [RMSNORM_BACKWARD_X] = {"x", TL_IN, false, TL_FLOATS, "tokens d"},
             [RMSNORM_BACKWARD_WEIGHT] = {"weight", TL_IN, false, TL_WIDE_FLOATS, "d"},
             [RMSNORM_BACKWARD_RSTD] = {"rstd", TL_IN, false, TL_WIDE_FLOATS, "tokens"},
-            [RMSNORM_BACKWARD_DSUM] = {"dsum", TL_IN, true, TL_WIDE_FLOATS, "tokens d"},
-            [RMSNORM_BACKWARD_DX] = {"dx", TL_OUT, false, TL_WIDE_FLOATS, "tokens d"},
+            [RMSNORM_BACKWARD_DSUM] = {"dsum", TL_IN, true, TL_FLOATS, "tokens d"},
+            [RMSNORM_BACKWARD_DX] = {"dx", TL_OUT, false, TL_FLOATS, "tokens d"},
             [RMSNORM_BACKWARD_DWEIGHT] = {"dweight", TL_INOUT, false, TL_WIDE_FLOATS, "d"},
         },
     .flops = backward_flops,
     .bytes = tl_problem_arg_bytes,
-    .check = tl_check_one_float,
+    .check = check_backward,
 };

@@ -7,7 +7,8 @@
  * Backward, with g = dy weight and n = sum rstd:
  *   dx       = rstd (g - n mean over d of (g n)) + dsum
  *   dweight += sum over tokens of dy n
- * All tensors are row-major with d contiguous.
+ * All tensors are row-major with d contiguous, and of one float type; where the activations are
+ * bf16, weight, rstd and dweight are fp32, and a sum is rounded before it is normalised.
  */
 #ifndef TL_RMSNORM_OP_H
 #define TL_RMSNORM_OP_H

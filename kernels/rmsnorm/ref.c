@@ -40,6 +40,7 @@ const struct tl_kernel tl_kernel_rmsnorm_cpu_plain = {
     .variant = "cpu_plain",
     .arch = "cpu",
     .summary = "Reference: one row a token, sums in fp64 (Zhang and Sennrich, 2019).",
+    .dtypes = TL_WIDE_FLOATS,
     .launch = launch_forward,
 };
 
@@ -48,5 +49,6 @@ const struct tl_kernel tl_kernel_rmsnorm_backward_cpu_plain = {
     .variant = "cpu_plain",
     .arch = "cpu",
     .summary = "Reference: one row a token, then each column of dweight over the tokens in order.",
+    .dtypes = TL_WIDE_FLOATS,
     .launch = launch_backward,
 };

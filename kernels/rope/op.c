@@ -44,7 +44,7 @@ const struct tl_operation tl_op_rope = {
     .equation = "(qkv_i, qkv_j) = (qkv_i cos a - qkv_j sin a, qkv_i sin a + qkv_j cos a), "
                 "j = i + head_dim/2, a = position theta^(-2i/head_dim)",
     .dims = "batch sequence qkv_heads head_dim",
-    .args = {[ROPE_QKV] = {"qkv", TL_INOUT, false, TL_WIDE_FLOATS,
+    .args = {[ROPE_QKV] = {"qkv", TL_INOUT, false, TL_FLOATS,
                            "batch sequence qkv_heads head_dim"}},
     .params =
         {

@@ -29,5 +29,6 @@ const struct tl_kernel tl_kernel_rope_cpu_plain = {
     .variant = "cpu_plain",
     .arch = "cpu",
     .summary = "Reference: half-split pairs, angles in fp64 (Su et al., 2021).",
+    .dtypes = TL_WIDE_FLOATS,
     .launch = launch,
 };

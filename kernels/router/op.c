@@ -25,7 +25,8 @@ static double backward_flops(const struct tl_problem *problem)
     return per_token(problem, 5, 5);
 }
 
-static enum tl_status check(const struct tl_problem *problem)
+/* `logits` is the position of the one float argument that may be bf16. */
+static enum tl_status check(const struct tl_problem *problem, int logits)
 {
     int64_t num_experts = problem->dim[ROUTER_DIM_NUM_EXPERTS];
     int64_t top_k = problem->dim[ROUTER_DIM_TOP_K];
@@ -36,7 +37,22 @@ static enum tl_status check(const struct tl_problem *problem)
     if (problem->dim[ROUTER_DIM_TOKENS] > INT32_MAX / top_k)
         return TL_FAIL(TL_ERR_ARGUMENT, "%s: %lld tokens have more slots than an i32 load holds",
                        problem->operation->name, (long long)problem->dim[ROUTER_DIM_TOKENS]);
-    return tl_check_one_float(problem);
+    return tl_check_floats(problem, ~(1u << logits), 0);
+}
+
+static enum tl_status check_forward(const struct tl_problem *problem)
+{
+    return check(problem, ROUTER_LOGITS);
+}
+
+static enum tl_status check_backward(const struct tl_problem *problem)
+{
+    return check(problem, ROUTER_BACKWARD_DLOGITS);
+}
+
+static enum tl_status explain(const char *who, const struct tl_fault *fault)
+{
+    return tl_index_explain(who, "forced", fault);
 }
 
 const struct tl_operation tl_op_router = {
@@ -46,7 +62,7 @@ const struct tl_operation tl_op_router = {
     .dims = "tokens num_experts top_k",
     .args =
         {
-            [ROUTER_LOGITS] = {"logits", TL_IN, false, TL_WIDE_FLOATS, "tokens num_experts"},
+            [ROUTER_LOGITS] = {"logits", TL_IN, false, TL_FLOATS, "tokens num_experts"},
             [ROUTER_FORCED] = {"forced", TL_IN, true, INDEX, "tokens top_k"},
             [ROUTER_PROBS] = {"probs", TL_OUT, false, TL_WIDE_FLOATS, "tokens num_experts"},
             [ROUTER_EXPERTS] = {"experts", TL_OUT, false, INDEX, "tokens top_k"},
@@ -57,7 +73,8 @@ const struct tl_operation tl_op_router = {
     .params = {[ROUTER_PARAM_COEFFICIENT] = {"coefficient", NULL, 0.01, 0, INFINITY}},
     .flops = forward_flops,
     .bytes = tl_problem_arg_bytes,
-    .check = check,
+    .check = check_forward,
+    .explain = explain,
 };
 
 const struct tl_operation tl_op_router_backward = {
@@ -72,7 +89,7 @@ const struct tl_operation tl_op_router_backward = {
             [ROUTER_BACKWARD_WEIGHTS] = {"weights", TL_IN, false, TL_WIDE_FLOATS, "tokens top_k"},
             [ROUTER_BACKWARD_DWEIGHTS] = {"dweights", TL_IN, false, TL_WIDE_FLOATS, "tokens top_k"},
             [ROUTER_BACKWARD_LOAD] = {"load", TL_IN, false, INDEX, "num_experts"},
-            [ROUTER_BACKWARD_DLOGITS] = {"dlogits", TL_OUT, false, TL_WIDE_FLOATS,
+            [ROUTER_BACKWARD_DLOGITS] = {"dlogits", TL_OUT, false, TL_FLOATS,
                                          "tokens num_experts"},
         },
     .params =
@@ -82,5 +99,5 @@ const struct tl_operation tl_op_router_backward = {
         },
     .flops = backward_flops,
     .bytes = tl_problem_arg_bytes,
-    .check = check,
+    .check = check_backward,
 };

@@ -14,7 +14,8 @@
  *                    weights[t,j] (dweights[t,j] - sum over j of weights[t,j] dweights[t,j])
  *                + scale coefficient num_experts / tokens
  *                    probs[t,e] (f_e - sum over e of f_e probs[t,e])
- * All tensors are row-major, a token's experts contiguous.
+ * All tensors are row-major, a token's experts contiguous, and of one float type; logits and
+ * dlogits may be bf16, the others are fp32 then.
  */
 #ifndef TL_ROUTER_OP_H
 #define TL_ROUTER_OP_H
@@ -43,6 +44,9 @@ enum {
 enum { ROUTER_DIM_TOKENS, ROUTER_DIM_NUM_EXPERTS, ROUTER_DIM_TOP_K }; /* of both operations */
 enum { ROUTER_PARAM_COEFFICIENT };
 enum { ROUTER_BACKWARD_PARAM_COEFFICIENT, ROUTER_BACKWARD_PARAM_SCALE };
+
+/* tl_fault.kind of router: a forced expert out of range; values: the expert, 0, num_experts. */
+enum { ROUTER_BAD_EXPERT = 1 };
 
 extern const struct tl_operation tl_op_router;
 extern const struct tl_operation tl_op_router_backward;

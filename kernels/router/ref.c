@@ -49,6 +49,7 @@ const struct tl_kernel tl_kernel_router_cpu_plain = {
     .variant = "cpu_plain",
     .arch = "cpu",
     .summary = "Reference: softmax and selection token by token, loss of Fedus et al. (2021).",
+    .dtypes = TL_WIDE_FLOATS,
     .launch = launch_forward,
 };
 
@@ -57,5 +58,6 @@ const struct tl_kernel tl_kernel_router_backward_cpu_plain = {
     .variant = "cpu_plain",
     .arch = "cpu",
     .summary = "Reference: token by token, load held constant.",
+    .dtypes = TL_WIDE_FLOATS,
     .launch = launch_backward,
 };

@@ -38,8 +38,8 @@ const struct tl_operation tl_op_swiglu = {
     .dims = "rows f two_f num_groups",
     .args =
         {
-            [SWIGLU_X] = {"x", TL_IN, false, TL_WIDE_FLOATS, "rows two_f"},
-            [SWIGLU_Y] = {"y", TL_OUT, false, TL_WIDE_FLOATS, "rows f"},
+            [SWIGLU_X] = {"x", TL_IN, false, TL_FLOATS, "rows two_f"},
+            [SWIGLU_Y] = {"y", TL_OUT, false, TL_FLOATS, "rows f"},
             [SWIGLU_GROUP_OFFSETS] = {"group_offsets", TL_IN, true, INDEX, "num_groups+1"},
         },
     .flops = forward_flops,
@@ -53,9 +53,9 @@ const struct tl_operation tl_op_swiglu_backward = {
     .dims = "rows f two_f num_groups",
     .args =
         {
-            [SWIGLU_BACKWARD_DY] = {"dy", TL_IN, false, TL_WIDE_FLOATS, "rows f"},
-            [SWIGLU_BACKWARD_X] = {"x", TL_IN, false, TL_WIDE_FLOATS, "rows two_f"},
-            [SWIGLU_BACKWARD_DX] = {"dx", TL_OUT, false, TL_WIDE_FLOATS, "rows two_f"},
+            [SWIGLU_BACKWARD_DY] = {"dy", TL_IN, false, TL_FLOATS, "rows f"},
+            [SWIGLU_BACKWARD_X] = {"x", TL_IN, false, TL_FLOATS, "rows two_f"},
+            [SWIGLU_BACKWARD_DX] = {"dx", TL_OUT, false, TL_FLOATS, "rows two_f"},
             [SWIGLU_BACKWARD_GROUP_OFFSETS] = {"group_offsets", TL_IN, true, INDEX, "num_groups+1"},
         },
     .flops = backward_flops,

@@ -45,6 +45,7 @@ const struct tl_kernel tl_kernel_swiglu_cpu_plain = {
     .variant = "cpu_plain",
     .arch = "cpu",
     .summary = "Reference: element by element (Shazeer, 2020).",
+    .dtypes = TL_WIDE_FLOATS,
     .launch = launch_forward,
 };
 
@@ -53,5 +54,6 @@ const struct tl_kernel tl_kernel_swiglu_backward_cpu_plain = {
     .variant = "cpu_plain",
     .arch = "cpu",
     .summary = "Reference: element by element, the sigmoid recomputed.",
+    .dtypes = TL_WIDE_FLOATS,
     .launch = launch_backward,
 };

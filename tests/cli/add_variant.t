@@ -94,7 +94,7 @@ sizes[4] = plan:workspace() >> 20
 plan:launch()
 args.tunables.block_m = 3
 local _, message = pcall(lab.plan, args)
-print(table.concat(sizes, " "), plan:tunables().block_m, lab.kernels("swiglu")[2].tunables[1].choices[3], message)
+print(table.concat(sizes, " "), plan:tunables().block_m, lab.kernels("swiglu")[#lab.kernels "swiglu"].tunables[1].choices[3], message)
 LUA
 got=$("$scratch/build/tilelab" "$scratch/tune.lua" 2>&1)
 case $got in

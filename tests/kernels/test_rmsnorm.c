@@ -179,6 +179,23 @@ static void mistakes_are_named(void **state)
     arg_poison(&rig, "sum", TL_FP64, SHAPE(3, 5));
     launch_refused(&rig, TL_ERR_ARGUMENT, "sum is fp64 but x is fp32");
     rig_close(&rig);
+    open_backward(&rig, TL_FP32, 3, 5);
+    arg_normal(&rig, "dweight", TL_FP64, 1, SHAPE(5));
+    launch_refused(&rig, TL_ERR_ARGUMENT, "dweight is fp64 but dy is fp32");
+    rig_close(&rig);
+}
+
+/* Statistics and weights in fp32 beside bf16 are the operation's, but not of this kernel. */
+static void bf16_is_left_to_the_gpu(void **state)
+{
+    (void)state;
+    struct rig rig;
+    open_forward(&rig, TL_FP32, 3, 5, false);
+    arg_normal(&rig, "x", TL_BF16, 1, SHAPE(3, 5));
+    launch_refused(&rig, TL_ERR_ARGUMENT, "y is fp32 but x is bf16");
+    arg_poison(&rig, "y", TL_BF16, SHAPE(3, 5));
+    launch_refused(&rig, TL_ERR_ILLEGAL, "bf16");
+    rig_close(&rig);
 }
 
 int main(void)
@@ -190,6 +207,7 @@ int main(void)
         cmocka_unit_test(backward_in_fp32_follows_fp64),
         cmocka_unit_test(dweight_accumulates_and_dx_may_be_dsum),
         cmocka_unit_test(mistakes_are_named),
+        cmocka_unit_test(bf16_is_left_to_the_gpu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
