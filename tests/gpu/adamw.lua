@@ -25,7 +25,8 @@ local function check(count, set, step)
   if set == "clipped" then inputs.norm_squared = host("fp32", 1):fill(100) end
   local outputs = { param = normal("fp32", 2, count), m = normal("fp32", 3, count),
     v = host("fp32", count):uniform { low = 0, high = 1, seed = 4 } }
-  local gpu, reference, steady = against.both { op = "adamw", inputs = inputs, outputs = outputs, params = SETTINGS[set] }
+  local gpu, reference, steady = against.both { op = "adamw", inputs = inputs, outputs = outputs,
+    params = SETTINGS[set] }
   for _, output in ipairs { "param", "m", "v" } do
     local good, text = near(gpu[output], reference[output], 2 ^ -20, 2 ^ -20)
     t.ok(good and steady, name .. ": " .. output .. text)

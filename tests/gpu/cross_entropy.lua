@@ -59,14 +59,16 @@ do -- in place, and what is out of the ordinary
   local wild = normal("fp32", 1, 3, 8)
   wild:set(0 / 0, 1, 3)
   wild:set(math.huge, 2, 5)
-  local odd = against.gpu { op = "cross_entropy", inputs = { logits = wild, targets = host("i32", 3):assign { 0, 0, 8 } },
+  local odd = against.gpu { op = "cross_entropy",
+    inputs = { logits = wild, targets = host("i32", 3):assign { 0, 0, 8 } },
     outputs = { lse = host("fp32", 3), losses = host("fp32", 3), loss_sum = host("fp32", 1):fill(0) } }
   local lse_list, losses = odd.lse:totable(), odd.losses:totable()
   t.ok(lse_list[1] ~= lse_list[1] and not (lse_list[2] < math.huge), "NaN and infinite logits show")
   t.ok(lse_list[3] == lse_list[3] and losses[3] ~= losses[3], "a target out of range makes its loss NaN")
 
-  local legal, reason = lab.legal { op = "cross_entropy_backward", variant = against.variant, logits = gpu(host("bf16", 2, 12)),
-    targets = gpu(host("i32", 2)), lse = gpu(host("fp32", 2)), dlogits = gpu(host("bf16", 2, 12)) }
+  local legal, reason = lab.legal { op = "cross_entropy_backward", variant = against.variant,
+    logits = gpu(host("bf16", 2, 12)), targets = gpu(host("i32", 2)), lse = gpu(host("fp32", 2)),
+    dlogits = gpu(host("bf16", 2, 12)) }
   t.ok(not legal and reason:find "multiple of 8", "a vocabulary of 12 in bf16 is refused")
 end
 t.done()

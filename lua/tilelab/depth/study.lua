@@ -5,6 +5,8 @@
 local lab = require "tilelab"
 local arguments = require "tilelab.depth.arguments"
 local backends = require "tilelab.model.backends"
+local memory = require "tilelab.model.memory"
+local precision = require "tilelab.model.precision"
 local presets = require "tilelab.model.presets"
 local provenance = require "tilelab.provenance"
 local schedule = require "tilelab.depth.schedule"
@@ -26,9 +28,27 @@ local function open_device(name, backend_names)
   local device = lab.device_option(name)
   local supported, missing = backends.supported(device.name, backend_names)
   if not supported then
-    lab.usage_error("--device %s: there is no kernel of '%s' for it; use --device cpu", name, missing)
+    lab.usage_error("--device %s: it has no kernel for %s; use --device cpu", name, missing)
   end
   return device
+end
+
+-- What the largest model of each backend takes, before anything is measured; more than the device has
+-- is an error that names the flag.
+local function check_memory(settings)
+  local device, most = settings.device, math.max(table.unpack(settings.layers))
+  for _, backend in ipairs(settings.backends) do
+    local config = presets.config(settings.model, { layers = most })
+    local bytes = lab.check(step.bytes { device = device, config = config, backend = backend, seed = settings.seed,
+      precision = settings.precision, routing = settings.routing })
+    local text = memory.text(bytes)
+    if bytes.total > device.memory_bytes then
+      lab.usage_error("--layers %d: %s of %s needs %s, but %s has %.1f GB; give fewer --layers%s", most, backend,
+        settings.model, text, device.name, device.memory_bytes / 1e9,
+        settings.model == "tiny" and "" or ", or --model tiny")
+    end
+    if device.arch > 0 then print(("%s, %d layers: %s"):format(backend, most, text)) end
+  end
 end
 
 -- Options of experiments/depth_scaling.lua -> the settings of a study, the device opened and every
@@ -44,13 +64,14 @@ function study.settings(options)
   end
   settings.device = open_device(options.device, settings.backends)
   local on_cpu = settings.device.arch == 0
-  settings.precision = options.precision or "fp32"
-  if on_cpu and settings.precision ~= "fp32" then
-    lab.usage_error("--precision %s: the CPU trains in fp32; use --precision fp32", settings.precision)
-  end
+  settings.precision = options.precision or (on_cpu and "fp32" or "bf16")
+  local types
+  types, message = precision.types(settings.precision, backends.kind_of(settings.device.name))
+  if not types then lab.usage_error("--precision %s: %s", settings.precision, message) end
   settings.model = options.model or (on_cpu and "tiny" or "30b-a3b")
   settings.config, message = presets.config(settings.model, { learning_rate = options.learning_rate })
   if not settings.config then lab.usage_error("--model: %s", message) end
+  check_memory(settings)
   return settings
 end
 
@@ -113,7 +134,7 @@ local function measure(settings, text, run, record, progress)
   local config = presets.config(settings.model,
     { layers = run.layers, learning_rate = settings.config.learning_rate })
   local model, message = step.build { device = settings.device, config = config,
-    backend = run.backend, seed = settings.seed, routing = settings.routing }
+    backend = run.backend, seed = settings.seed, routing = settings.routing, precision = settings.precision }
   if not model then lab.usage_error("%s: %s", schedule.name(run), message) end
   local device = settings.device
   for update = 1, settings.updates do
