@@ -10,7 +10,7 @@ lab.main(function()
     { "device", "string", nil, "cpu, cuda or cuda:N; default: the best that has every operation" },
     { "model", "string", nil, "layout; default: tiny on the CPU, 30b-a3b on a GPU",
       choices = { "tiny", "30b-a3b" } },
-    { "precision", "string", nil, "of training; default: fp32 on the CPU, which has no other, bf16 on a GPU", choices = { "fp32", "bf16" } },
+    { "precision", "string", nil, "of training; default: fp32 on the CPU, bf16 on a GPU", choices = { "fp32", "bf16" } },
     { "backends", "list", { "rapidgemm", "deepgemm" }, "grouped GEMMs to compare; gains are over deepgemm" },
     { "layers", "list", { 1, 2 }, "depths to train at", of = "integer" },
     { "updates", "integer", 100, "updates of a run" },

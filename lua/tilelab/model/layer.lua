@@ -118,7 +118,7 @@ local function moe_forward(b, layer, branch, residual)
     coefficient = c.aux_coefficient / c.update_frequency })
   b:forward("permute fprop", "permute_index", { experts = s.experts, group_offsets = s.group_offsets,
     row_slots = s.row_slots, slot_rows = s.slot_rows, row_experts = s.row_experts, align = b.backend.align })
-  s.counts_host = b:counts_on_host(s.group_offsets)
+  b:groups_known(s)
   b:forward("permute fprop", "permute", { x = s.norm.y, row_slots = s.row_slots,
     slot_rows = s.slot_rows, group_offsets = s.group_offsets, y = s.x })
   b:grouped(phase, "m_grouped_gemm", s, { a = s.x, b = named(b, layer, "expert13"), d = s.z, layout = "nt" })

@@ -26,7 +26,8 @@ local types = {
 local buffers = {
   activation = { "embedded", "normed", "sum", "qkv", "o", "y", "z", "h", "logits", "router_dlogits",
     "stream_gradient", "dh", "dout", "dqkv", "ffn_dh", "ffn_dz" },
-  row = { "expert_x", "expert_z", "expert_h", "expert_out", "expert_dout", "expert_dx", "expert_dh", "expert_dz" },
+  row = { "expert_x", "expert_z", "expert_h", "expert_out", "expert_dout", "expert_dx", "expert_dh", "expert_dz",
+    "padded_a", "padded_b", "padded_d" },
   statistic = { "rstd", "lse", "router_logits", "probs", "weights", "dweights", "token_lse", "losses", "loss", "aux",
     "norm_squared" },
 }

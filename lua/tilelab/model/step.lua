@@ -14,6 +14,8 @@ local parameters = require "tilelab.model.parameters"
 local precision = require "tilelab.model.precision"
 local routing = require "tilelab.model.routing"
 
+local GROUP_ALIGNMENT = 128 -- rows, of padded grouped GEMMs
+
 local Builder = {}
 Builder.__index = Builder
 
@@ -76,25 +78,54 @@ function Builder:weight_gradient(phase, operation, arguments, beta_first)
   if beta_first == 1 then self.zeroed[#self.zeroed + 1] = arguments.d end
 end
 
+-- What grouped GEMMs ask for beside permute's index: padded groups of their own where the backend
+-- copies, and counts on the host. Into `saved`: gemm_offsets, gemm_experts and counts_host.
+function Builder:groups_known(saved)
+  saved.gemm_offsets, saved.gemm_experts = saved.group_offsets, saved.row_experts
+  if self.backend.copies then
+    saved.gemm_offsets, saved.gemm_experts = self:index { saved.group_offsets.numel }, self:index { self.padded_rows }
+    self:forward("padding", "pad_index", { group_offsets = saved.group_offsets,
+      padded_offsets = saved.gemm_offsets, row_experts = saved.gemm_experts, align = GROUP_ALIGNMENT })
+  end
+  saved.counts_host = self:counts_on_host(saved.gemm_offsets)
+end
+
+-- `rows` itself, or where the backend copies, its copy with padded groups, in a scratch of that name.
+function Builder:padded(saved, name, rows)
+  if not self.backend.copies then return rows end
+  local copy = self:scratch(name, { self.padded_rows, rows.shape[2] })
+  self:forward("padding", "pad_rows", { x = rows, group_offsets = saved.group_offsets,
+    padded_offsets = saved.gemm_offsets, y = copy })
+  return copy
+end
+
 function Builder:grouped(phase, operation, saved, arguments)
-  self:forward(phase, operation, with(arguments,
-    { group_offsets = saved.group_offsets, row_experts = saved.row_experts }))
+  local d, copies = arguments.d, self.backend.copies
+  local out = copies and self:scratch("padded_d", { self.padded_rows, d.shape[2] }) or d
+  self:forward(phase, operation, with(arguments, { a = self:padded(saved, "padded_a", arguments.a), d = out,
+    group_offsets = saved.gemm_offsets, row_experts = saved.gemm_experts }))
+  if copies then
+    self:forward("padding", "unpad_rows", { x = out, group_offsets = saved.group_offsets,
+      padded_offsets = saved.gemm_offsets, y = d })
+  end
 end
 
 function Builder:grouped_weight_gradient(phase, saved, arguments)
-  self:weight_gradient(phase, "k_grouped_gemm", with(arguments, { group_offsets = saved.group_offsets,
-    row_experts = saved.row_experts, counts_host = saved.counts_host }), self.backend.accumulates and 1 or 0)
+  self:weight_gradient(phase, "k_grouped_gemm", with(arguments, {
+    a = self:padded(saved, "padded_a", arguments.a), b = self:padded(saved, "padded_b", arguments.b),
+    group_offsets = saved.gemm_offsets, row_experts = saved.gemm_experts, counts_host = saved.counts_host }),
+    self.backend.accumulates and 1 or 0)
 end
 
 -- Where the backend's k-grouped GEMM wants them: the rows of each group on the host, pads included, as
 -- a tensor that each micro-batch fills anew. The copy waits for everything launched before it: this
 -- is the host synchronisation of the padded backends.
-function Builder:counts_on_host(group_offsets)
+function Builder:counts_on_host(offsets)
   if not self.backend.host_counts[backends.kind_of(self.device.name)] then return nil end
-  local counts = self:host_index { group_offsets.numel - 1 }
+  local counts = self:host_index { offsets.numel - 1 }
   local function read()
-    local offsets, list = group_offsets:totable(), {}
-    for i = 1, #offsets - 1 do list[i] = offsets[i + 1] - offsets[i] end
+    local values, list = offsets:totable(), {}
+    for i = 1, #values - 1 do list[i] = values[i + 1] - values[i] end
     counts:assign(list)
   end
   append(self.first, "host counts", { launch = read })
@@ -182,6 +213,7 @@ local function builder(class, options)
     types = types, first = {}, later = {}, zeroed = {}, scratches = {},
     d = config.d_model, t = config.micro_batch * config.sequence }, class)
   b.rows = layout_rows(config, b.t, b.backend.align)
+  b.padded_rows = layout_rows(config, b.t, GROUP_ALIGNMENT)
   return b
 end
 
