@@ -90,7 +90,7 @@ end
 local function best_device(backend_names)
   local best = "cpu"
   for _, device in ipairs(lab.devices()) do
-    if supported(device.name, backend_names) then best = device.name end
+    if not device.reason and supported(device.name, backend_names) then best = device.name end
   end
   return best
 end
