@@ -216,7 +216,7 @@ check-gpu: $(if $(wildcard /usr/include/lua5.4/lua.h),all)
 # compute-sanitizer over the kernels that the profiler tests itself with, and over small cases of
 # those with tensor cores and those bound by memory. What writes of the async proxy do, it does not see: tests/gpu/sanitized.lua.
 check-gpu-sanitizer: $(if $(wildcard /usr/include/lua5.4/lua.h),all)
-	@for tool in memcheck racecheck synccheck initcheck; do for test in probes sanitized sanitized_rows; do \
+	@for tool in memcheck racecheck synccheck initcheck; do for test in probes sanitized sanitized_rows sanitized_step; do \
 	    echo "-- $$tool, $$test"; compute-sanitizer --tool $$tool --error-exitcode 1 \
 	    $(BUILD)/tilelab tests/gpu/$$test.lua || exit 1; done; done
 

@@ -16,6 +16,14 @@ static double adamw_flops(const struct tl_problem *problem)
     return 16 * (double)problem->dim[ADAMW_DIM_COUNT];
 }
 
+/* All floats but the bf16 copy have one type. */
+static enum tl_status check_floats(const struct tl_problem *problem)
+{
+    struct tl_problem masters = *problem;
+    masters.present[ADAMW_PARAM_BF16] = false;
+    return tl_check_one_float(&masters);
+}
+
 static enum tl_status check_adamw(const struct tl_problem *problem)
 {
     const double *param = problem->param;
@@ -25,7 +33,7 @@ static enum tl_status check_adamw(const struct tl_problem *problem)
     if (param[ADAMW_PARAM_BETA1] >= 1 || param[ADAMW_PARAM_BETA2] >= 1)
         return TL_FAIL(TL_ERR_ARGUMENT, "adamw: beta1 is %g and beta2 %g, but both must be below 1",
                        param[ADAMW_PARAM_BETA1], param[ADAMW_PARAM_BETA2]);
-    return tl_check_one_float(problem);
+    return check_floats(problem);
 }
 
 const struct tl_operation tl_op_squared_norm = {
@@ -55,6 +63,7 @@ const struct tl_operation tl_op_adamw = {
             [ADAMW_V] = {"v", TL_INOUT, false, TL_WIDE_FLOATS, "count"},
             [ADAMW_STEP] = {"step", TL_IN, false, TL_DTYPE_BIT(TL_I32), "1"},
             [ADAMW_NORM_SQUARED] = {"norm_squared", TL_IN, true, TL_WIDE_FLOATS, "1"},
+            [ADAMW_PARAM_BF16] = {"param_bf16", TL_OUT, true, TL_DTYPE_BIT(TL_BF16), "count"},
         },
     .params =
         {

@@ -6,7 +6,9 @@
  *                 v     = beta2 v + (1 - beta2) g^2
  *                 param = param - lr (m / (1 - beta1^step) / (sqrt(v / (1 - beta2^step)) + eps)
  *                                     + weight_decay param)
- * Tensors of any rank are passed as flat views. A NaN norm makes every parameter NaN.
+ *                 param_bf16 = param, rounded: the working copy that GEMMs in bf16 read
+ * Tensors of any rank are passed as flat views. A NaN norm makes every parameter NaN. A step below 1
+ * is an error on the CPU; kernels on the GPU make every parameter NaN.
  */
 #ifndef TL_ADAMW_OP_H
 #define TL_ADAMW_OP_H
@@ -25,6 +27,7 @@ enum {
     ADAMW_V,            /* [count], 0 before the first step */
     ADAMW_STEP,         /* i32 [1], 1 at the first step */
     ADAMW_NORM_SQUARED, /* [1], optional; required when max_norm is not 0 */
+    ADAMW_PARAM_BF16,   /* bf16 [count], optional; whatever the float type of the others is */
 };
 
 enum { SQUARED_NORM_DIM_COUNT };

@@ -10,7 +10,7 @@
  *
  * The heads of qkv: `heads` of q, then kv_heads of k, then kv_heads of v, where kv_heads =
  * (qkv_heads - heads) / 2 divides heads. Head h of q reads head h / (heads / kv_heads) of k and v.
- * head_dim is contiguous.
+ * head_dim is contiguous. One float type, or bf16 beside an fp32 lse.
  */
 #ifndef TL_ATTENTION_OP_H
 #define TL_ATTENTION_OP_H

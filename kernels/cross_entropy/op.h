@@ -5,7 +5,9 @@
  *   loss_sum += scale sum over t of losses[t]
  *   backward: dlogits[t,v] = scale (exp(logits[t,v] - lse[t]) - [v = targets[t]]),
  *             0 where targets[t] = -1
- * A mean over counted tokens is scale = 1 / their number. Row-major, vocab contiguous.
+ * A mean over counted tokens is scale = 1 / their number. Row-major, vocab contiguous; one float
+ * type, or bf16 logits and dlogits beside fp32. A target out of range is an error on the CPU and
+ * nothing is written; kernels on the GPU make its loss and its row of dlogits NaN.
  */
 #ifndef TL_CROSS_ENTROPY_OP_H
 #define TL_CROSS_ENTROPY_OP_H

@@ -46,6 +46,7 @@ const struct tl_kernel tl_kernel_cross_entropy_cpu_plain = {
     .variant = "cpu_plain",
     .arch = "cpu",
     .summary = "Reference: one row a token, sums in fp64.",
+    .dtypes = TL_WIDE_FLOATS,
     .launch = launch_forward,
 };
 
@@ -54,5 +55,6 @@ const struct tl_kernel tl_kernel_cross_entropy_backward_cpu_plain = {
     .variant = "cpu_plain",
     .arch = "cpu",
     .summary = "Reference: softmax from lse, one row a token.",
+    .dtypes = TL_WIDE_FLOATS,
     .launch = launch_backward,
 };

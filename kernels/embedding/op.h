@@ -2,7 +2,9 @@
  *
  *   y[t] = table[ids[t]]
  *   backward: dtable[v] += sum over t with ids[t] = v of dy[t], t ascending
- * Row-major, d contiguous.
+ * Row-major, d contiguous; one float type, or bf16 tokens (y, dy) beside fp32 tables. An id out of
+ * range is an error on the CPU and nothing is written; kernels on the GPU make its row of y NaN and
+ * leave its row of dy out.
  */
 #ifndef TL_EMBEDDING_OP_H
 #define TL_EMBEDDING_OP_H

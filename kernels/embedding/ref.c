@@ -42,6 +42,7 @@ const struct tl_kernel tl_kernel_embedding_cpu_plain = {
     .variant = "cpu_plain",
     .arch = "cpu",
     .summary = "Reference: each token gathers its row.",
+    .dtypes = TL_WIDE_FLOATS,
     .launch = launch_forward,
 };
 
@@ -50,5 +51,6 @@ const struct tl_kernel tl_kernel_embedding_backward_cpu_plain = {
     .variant = "cpu_plain",
     .arch = "cpu",
     .summary = "Reference: each block of columns takes the tokens in order.",
+    .dtypes = TL_WIDE_FLOATS,
     .launch = launch_backward,
 };

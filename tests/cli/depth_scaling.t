@@ -153,6 +153,8 @@ refused "one depth" "--layers 2: a slope needs two depths" --layers 2
 refused "more repetitions than anybody means" "--repetitions 1000000000000: give" --repetitions 1000000000000
 refused "an output folder without a name" "--out: the name of a folder" --out ""
 refused "bf16 on the CPU" "--precision bf16: the CPU trains in fp32" --device cpu --precision bf16
+refused "a model that does not fit" "--layers 2000: rapidgemm of 30b-a3b needs .* GB: parameters .* give fewer --layers" \
+    --device cpu --model 30b-a3b --layers 1,2000
 refused "text missing" "--text: .*absent.txt.*No such file" --text "$dir/absent.txt" --out "$dir/e"
 : > "$dir/empty.txt"
 refused "text empty" "--text: .*empty.txt holds 0 tokens" --text "$dir/empty.txt" --out "$dir/e"

@@ -123,6 +123,33 @@ static void steps_are_the_formula(void **state)
     }
 }
 
+/* The same parameters as without it, and each rounded; doubles are rounded once. */
+static void bf16_copy_is_the_rounded_param(void **state)
+{
+    (void)state;
+    const struct settings set = {0.01, 0.9, 0.95, 1e-8, 0.1, 0};
+    for (int i = 0; i < 2 * NUM_COUNTS; i++) {
+        struct rig rig, plain;
+        enum tl_dtype dtype = i % 2 ? TL_FP64 : TL_FP32;
+        int64_t count = counts[i / 2];
+        open_adamw(&plain, dtype, count, &set);
+        assert_ok(rig_launch(&plain));
+        open_adamw(&rig, dtype, count, &set);
+        arg_poison(&rig, "param_bf16", TL_BF16, SHAPE(count));
+        assert_ok(rig_launch(&rig));
+        const struct tl_tensor *param = arg_of(&rig, "param");
+        const uint16_t *copy = arg_of(&rig, "param_bf16")->data;
+        void *expected = bytes_of(arg_of(&plain, "param"));
+        assert_true(bytes_equal(param, expected));
+        for (int64_t at = 0; at < count; at++)
+            assert_int_equal(copy[at],
+                             tl_bf16_from_fp64(tl_element_get(param->data, dtype, at)));
+        free(expected);
+        rig_close(&rig);
+        rig_close(&plain);
+    }
+}
+
 static void nan_norm_is_not_hidden(void **state)
 {
     (void)state;
@@ -152,6 +179,12 @@ static void mistakes_are_named(void **state)
     rig_param(&rig, "beta1", 0.9);
     rig_param(&rig, "lr", NAN);
     launch_refused(&rig, TL_ERR_ARGUMENT, "lr");
+    rig_param(&rig, "lr", 0.01);
+    arg_poison(&rig, "param_bf16", TL_FP32, SHAPE(5));
+    launch_refused(&rig, TL_ERR_ARGUMENT, "param_bf16");
+    arg_poison(&rig, "param_bf16", TL_BF16, SHAPE(5));
+    arg_fill(&rig, "m", TL_FP64, 0, SHAPE(5));
+    launch_refused(&rig, TL_ERR_ARGUMENT, "m is fp64");
     rig_close(&rig);
 }
 
@@ -160,7 +193,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(squared_norm_adds_up),  cmocka_unit_test(squared_norm_of_nothing),
         cmocka_unit_test(steps_are_the_formula), cmocka_unit_test(nan_norm_is_not_hidden),
-        cmocka_unit_test(mistakes_are_named),
+        cmocka_unit_test(mistakes_are_named),    cmocka_unit_test(bf16_copy_is_the_rounded_param),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

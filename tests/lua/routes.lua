@@ -50,8 +50,8 @@ end
 
 function routes.route(case, align, spare)
   local route = { tokens = case.tokens, top_k = case.top_k, num_experts = case.num_experts }
-  local counts, list = {}, nil
-  route.experts, list = draw(case)
+  local counts, experts, list = {}, draw(case)
+  route.experts = experts
   for _, expert in ipairs(list) do counts[expert] = (counts[expert] or 0) + 1 end
   route.used = 0
   for _, count in pairs(counts) do route.used = route.used + (count + align - 1) // align * align end

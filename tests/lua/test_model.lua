@@ -106,6 +106,7 @@ do -- gradients of the whole step, auxiliary loss included
     { "moe, routing model", small(), {} },
     { "moe, routing multinomial", small(), { routing = "multinomial" } },
     { "moe, deepgemm", small(), { backend = "deepgemm", routing = "zipf" } },
+    { "moe, deepgemm_copy", small(), { backend = "deepgemm_copy", routing = "zipf" } },
     { "a dense layer first", small { dense_layers = 1 }, {} },
     { "no layers", small { layers = 0 }, {} },
   }
@@ -118,7 +119,7 @@ end
 do -- backends and routing change no loss
   for _, routing in ipairs { "model", "multinomial", "zipf" } do
     local losses = {}
-    for _, backend in ipairs { "rapidgemm", "deepgemm" } do
+    for _, backend in ipairs { "rapidgemm", "deepgemm", "deepgemm_copy" } do
       local model = build(presets.config("tiny", { layers = 2, sequence = 40, update_frequency = 2 }),
         { backend = backend, routing = routing })
       local text, list = fixed_text(40, 8), {}
@@ -126,6 +127,7 @@ do -- backends and routing change no loss
       losses[#losses + 1] = table.concat(list, " ")
     end
     t.is(losses[1], losses[2], "both backends give the same losses, routing " .. routing)
+    t.is(losses[1], losses[3], "padding with copies too")
   end
 end
 
@@ -153,6 +155,96 @@ do -- learning
   t.ok(loss < 0.1, ("tiny memorises 8 sequences (loss %.4f)"):format(loss))
   local bigram = train({ layers = 0 }, 150)
   t.ok(loss < 0.5 * bigram, ("a layer beats embedding and head alone (%.4f against %.4f)"):format(loss, bigram))
+end
+
+-- A GPU that is never launched on.
+local function gpu() return { name = "cuda:0", arch = 90 } end
+
+do -- float types
+  local precision = require "tilelab.model.precision"
+  local types = precision.types("bf16", "cuda")
+  t.is(types[precision.class "qkv"], "bf16", "bf16: activations")
+  t.is(types[precision.class "expert_dz"], "bf16", "bf16: rows of experts")
+  for _, name in ipairs { "lse", "rstd", "probs", "weights", "dweights", "loss", "norm_squared" } do
+    t.is(types[precision.class(name)], "fp32", "bf16: " .. name .. " stays in fp32")
+  end
+  types = precision.types("fp32", "cuda")
+  t.is(types[precision.class "qkv"] .. types[precision.class "expert_x"], "fp32bf16", "fp32 on a GPU: experts in bf16")
+  types = precision.types("fp32", "cpu")
+  t.is(types[precision.class "qkv"] .. types[precision.class "expert_x"], "fp32fp32", "fp32 on the CPU")
+  local none, message = precision.types("bf16", "cpu")
+  t.ok(none == nil and message == "the CPU trains in fp32", "bf16 on the CPU is refused")
+  none, message = precision.types("fp64", "cuda")
+  t.ok(none == nil and message == "a GPU trains in bf16 or fp32", "fp64 on a GPU too")
+  t.error(function() precision.class "qvk" end, "'qvk' has no class", "a buffer without a class is named")
+end
+
+do -- what is planned on a GPU, and of which types
+  local memory = require "tilelab.model.memory"
+  local plan, seen = memory.counter, {}
+  memory.counter = function(Builder) -- luacheck: ignore 122
+    local Counter = plan(Builder)
+    function Counter:plan(_, operation, arguments)
+      local backends = require "tilelab.model.backends"
+      arguments.op, arguments.variant = operation, backends.variant(self.backend, operation, self.device.name)
+      seen[#seen + 1] = arguments
+      return {}
+    end
+    return Counter
+  end
+  assert(step.bytes { device = gpu(), config = presets.config("tiny", { layers = 2, dense_layers = 1 }),
+    backend = "deepgemm", seed = 1, precision = "bf16", routing = "zipf" })
+  memory.counter = plan -- luacheck: ignore 122
+  local specs, wrong, variants, grouped = {}, {}, {}, {}
+  for _, operation in ipairs(lab.operations()) do specs[operation.name] = operation end
+  for _, plan_of in ipairs(seen) do
+    variants[plan_of.op] = plan_of.variant
+    for _, arg in ipairs(specs[plan_of.op].args) do
+      local tensor = plan_of[arg.name]
+      if not tensor and not arg.optional then wrong[#wrong + 1] = plan_of.op .. "." .. arg.name end
+    end
+    if plan_of.op == "gemm" then
+      local d = plan_of.layout == "tn" and "fp32" or nil -- weight gradients
+      if plan_of.a.dtype ~= "bf16" or plan_of.b.dtype ~= "bf16" or d and plan_of.d.dtype ~= d then
+        wrong[#wrong + 1] = "gemm"
+      end
+    elseif plan_of.op:find "grouped" then
+      grouped[#grouped + 1] = plan_of
+    end
+  end
+  t.is(table.concat(wrong, " "), "", "bf16: every argument is there, every GEMM takes bf16")
+  for _, plan_of in ipairs(grouped) do
+    local weights = plan_of.op == "k_grouped_gemm"
+    t.is(plan_of.a.dtype .. plan_of.b.dtype .. plan_of.d.dtype, "bf16bf16" .. (weights and "fp32" or "bf16"),
+      plan_of.op)
+    t.ok(not weights or plan_of.counts_host and plan_of.beta == 1, "counts on the host, and sums that are added")
+  end
+  t.is(("%s %s %s"):format(variants.gemm, variants.k_grouped_gemm, variants.adamw),
+    "cublaslt_dense sm90_padded smxx_vec16", "their variants")
+end
+
+do -- memory
+  local memory = require "tilelab.model.memory"
+  local config = presets.config("tiny", { layers = 2 })
+  local model = build(config, {})
+  local held = model.parameters.flat.value.bytes
+  local bytes = step.bytes { device = device, config = config, backend = "rapidgemm", seed = 3 }
+  t.is(bytes.parameters, held, "parameters are counted as they are allocated")
+  t.is(bytes.states, 2 * held, "the states of AdamW too")
+  t.is(bytes.copies, nil, "the CPU in fp32 has no working copies")
+  local on_gpu = step.bytes { device = gpu(), config = presets.config("30b-a3b", { layers = 2, micro_batch = 4 }),
+    backend = "rapidgemm", seed = 3, precision = "bf16" }
+  t.ok(on_gpu.total > 70e9 and on_gpu.total < 85e9, "30b-a3b, two layers: " .. memory.text(on_gpu))
+  local sum = 0
+  for _, part in ipairs(memory.parts) do sum = sum + on_gpu[part] end
+  t.is(sum, on_gpu.total, "the parts add up")
+end
+
+do -- which devices it runs on
+  local backends = require "tilelab.model.backends"
+  t.ok(backends.supported("cpu", backends.names()), "the CPU has every operation")
+  local complete, missing = backends.supported("abacus:0", { "rapidgemm" })
+  t.ok(not complete and missing:find("gemm, m_grouped_gemm, .*adamw"), "a device without kernels lacks them all")
 end
 
 do -- text

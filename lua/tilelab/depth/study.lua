@@ -5,6 +5,8 @@
 local lab = require "tilelab"
 local arguments = require "tilelab.depth.arguments"
 local backends = require "tilelab.model.backends"
+local memory = require "tilelab.model.memory"
+local precision = require "tilelab.model.precision"
 local presets = require "tilelab.model.presets"
 local provenance = require "tilelab.provenance"
 local schedule = require "tilelab.depth.schedule"
@@ -21,14 +23,40 @@ study.schema = {
 }
 study.columns = lab.recorded.columns(study.schema)
 
+-- GPUs of the published study, whose micro-batches one device here does at once.
+local PUBLISHED_GPUS = { ["30b-a3b"] = 4 }
+
+-- The layout of a run with that many layers.
+local function layout(settings, layers)
+  return presets.config(settings.model, { layers = layers, learning_rate = settings.learning_rate,
+    micro_batch = settings.micro_batch })
+end
+
 local function open_device(name, backend_names)
   name = name or backends.best_device(backend_names)
   local device = lab.device_option(name)
   local supported, missing = backends.supported(device.name, backend_names)
   if not supported then
-    lab.usage_error("--device %s: there is no kernel of '%s' for it; use --device cpu", name, missing)
+    lab.usage_error("--device %s: it has no kernel for %s; use --device cpu", name, missing)
   end
   return device
+end
+
+-- What the largest model of each backend takes, before anything is measured; more than the device has
+-- is an error that names the flag.
+local function check_memory(settings)
+  local device, most = settings.device, math.max(table.unpack(settings.layers))
+  for _, backend in ipairs(settings.backends) do
+    local bytes = lab.check(step.bytes { device = device, config = layout(settings, most), backend = backend,
+      seed = settings.seed, precision = settings.precision, routing = settings.routing })
+    local text = memory.text(bytes)
+    if bytes.total > device.memory_bytes then
+      lab.usage_error("--layers %d: %s of %s needs %s, but %s has %.1f GB; give fewer --layers, or a smaller "
+        .. "--micro-batch%s", most, backend, settings.model, text, device.name, device.memory_bytes / 1e9,
+        settings.model == "tiny" and "" or " or --model tiny")
+    end
+    if device.arch > 0 then print(("%s, %d layers: %s"):format(backend, most, text)) end
+  end
 end
 
 -- Options of experiments/depth_scaling.lua -> the settings of a study, the device opened and every
@@ -39,18 +67,24 @@ function study.settings(options)
   if options.out == "" then lab.usage_error("--out: the name of a folder is expected") end
   local settings = {}
   for _, name in ipairs { "backends", "layers", "updates", "warmup", "top", "text", "routing",
-    "repetitions", "seed", "out" } do
+    "repetitions", "seed", "out", "learning_rate" } do
     settings[name] = options[name]
   end
   settings.device = open_device(options.device, settings.backends)
   local on_cpu = settings.device.arch == 0
-  settings.precision = options.precision or "fp32"
-  if on_cpu and settings.precision ~= "fp32" then
-    lab.usage_error("--precision %s: the CPU trains in fp32; use --precision fp32", settings.precision)
-  end
+  settings.precision = options.precision or (on_cpu and "fp32" or "bf16")
+  local types
+  types, message = precision.types(settings.precision, backends.kind_of(settings.device.name))
+  if not types then lab.usage_error("--precision %s: %s", settings.precision, message) end
   settings.model = options.model or (on_cpu and "tiny" or "30b-a3b")
-  settings.config, message = presets.config(settings.model, { learning_rate = options.learning_rate })
+  settings.micro_batch = options.micro_batch
+  settings.config, message = layout(settings)
   if not settings.config then lab.usage_error("--model: %s", message) end
+  if not settings.micro_batch then
+    settings.micro_batch = settings.config.micro_batch * (PUBLISHED_GPUS[settings.model] or 1)
+    settings.config = layout(settings)
+  end
+  check_memory(settings)
   return settings
 end
 
@@ -62,7 +96,8 @@ local function describe(settings, text, began)
     flag_routing = settings.routing, flag_backends = table.concat(settings.backends, ","),
     flag_layers = table.concat(settings.layers, ","), flag_updates = settings.updates,
     flag_repetitions = settings.repetitions, flag_seed = settings.seed,
-    flag_learning_rate = settings.config.learning_rate, flag_text = text.name,
+    flag_learning_rate = settings.config.learning_rate, flag_micro_batch = settings.micro_batch,
+    flag_text = text.name,
     flag_text_sha256 = text.sha256,
   } }
 end
@@ -110,10 +145,9 @@ local function is_finite(value) return value == value and math.abs(value) < math
 
 -- One whole run; every update is a row.
 local function measure(settings, text, run, record, progress)
-  local config = presets.config(settings.model,
-    { layers = run.layers, learning_rate = settings.config.learning_rate })
+  local config = layout(settings, run.layers)
   local model, message = step.build { device = settings.device, config = config,
-    backend = run.backend, seed = settings.seed, routing = settings.routing }
+    backend = run.backend, seed = settings.seed, routing = settings.routing, precision = settings.precision }
   if not model then lab.usage_error("%s: %s", schedule.name(run), message) end
   local device = settings.device
   for update = 1, settings.updates do

@@ -8,17 +8,18 @@
 
 local Layer = {}
 
--- Names of this layer's parameters begin with "layer<n>.".
+-- Names of this layer's parameters begin with "layer<n>.". Returns what the step reads, and the
+-- gradient.
 local function named(builder, layer, name)
   local full = ("layer%d.%s"):format(layer, name)
-  return builder.parameters.value[full], builder.parameters.gradient[full]
+  return builder.parameters.working[full], builder.parameters.gradient[full]
 end
 
 -- RMSNorm of residual + branch; returns the saved tensors. The first norm of the model has no
 -- residual yet, and its input is the sum.
 local function norm_forward(b, phase, weight, branch, residual)
-  local saved = { y = b:save { b.t, b.d }, rstd = b:save { b.t }, sum = branch }
-  if residual then saved.sum = b:save { b.t, b.d } end
+  local saved = { y = b:save("normed", { b.t, b.d }), rstd = b:save("rstd", { b.t }), sum = branch }
+  if residual then saved.sum = b:save("sum", { b.t, b.d }) end
   b:forward(phase, "rmsnorm", { x = branch, residual = residual, weight = weight, y = saved.y,
     rstd = saved.rstd, sum = residual and saved.sum or nil, eps = b.config.norm_eps })
   return saved
@@ -47,7 +48,8 @@ end
 -- SwiGLU FFN over all tokens: the dense block and the shared expert. Returns y and the saved
 -- intermediate tensors.
 local function ffn_forward(b, phase, x, w13, w2, width)
-  local saved = { z = b:save { b.t, 2 * width }, h = b:save { b.t, width }, y = b:save { b.t, b.d } }
+  local saved = { z = b:save("z", { b.t, 2 * width }), h = b:save("h", { b.t, width }),
+    y = b:save("y", { b.t, b.d }) }
   linear(b, phase, x, w13, saved.z)
   b:forward(phase, "swiglu", { x = saved.z, y = saved.h })
   linear(b, phase, saved.h, w2, saved.y)
@@ -66,8 +68,8 @@ local function attention_forward(b, layer, branch, residual)
   local c, phase = b.config, "attention fprop"
   local packed = c.heads + 2 * c.kv_heads
   local s = {
-    qkv = b:save { b.t, packed * c.head_dim }, o = b:save { b.t, c.heads * c.head_dim },
-    lse = b:save { c.micro_batch, c.heads, c.sequence }, y = b:save { b.t, b.d },
+    qkv = b:save("qkv", { b.t, packed * c.head_dim }), o = b:save("o", { b.t, c.heads * c.head_dim }),
+    lse = b:save("lse", { c.micro_batch, c.heads, c.sequence }), y = b:save("y", { b.t, b.d }),
   }
   s.norm = norm_forward(b, phase, named(b, layer, "attention_norm"), branch, residual)
   s.qkv4 = s.qkv:view(0, { c.micro_batch, c.sequence, packed, c.head_dim })
@@ -101,13 +103,13 @@ end
 local function moe_forward(b, layer, branch, residual)
   local c, phase, f = b.config, "moe fprop", b.config.expert_ffn
   local s = {
-    logits = b:save { b.t, c.experts }, probs = b:save { b.t, c.experts },
-    experts = b:save({ b.t, c.top_k }, "i32"), weights = b:save { b.t, c.top_k },
-    load = b:save({ c.experts }, "i32"), group_offsets = b:save({ c.experts + 1 }, "i32"),
-    row_slots = b:save({ b.rows }, "i32"), slot_rows = b:save({ b.t, c.top_k }, "i32"),
-    row_experts = b:save({ b.rows }, "i32"), x = b:save { b.rows, b.d },
-    z = b:save { b.rows, 2 * f }, h = b:save { b.rows, f }, out = b:save { b.rows, b.d },
-    y = b:save { b.t, b.d },
+    logits = b:save("router_logits", { b.t, c.experts }), probs = b:save("probs", { b.t, c.experts }),
+    weights = b:save("weights", { b.t, c.top_k }), experts = b:index { b.t, c.top_k },
+    load = b:index { c.experts }, group_offsets = b:index { c.experts + 1 }, row_slots = b:index { b.rows },
+    slot_rows = b:index { b.t, c.top_k }, row_experts = b:index { b.rows },
+    x = b:save("expert_x", { b.rows, b.d }), z = b:save("expert_z", { b.rows, 2 * f }),
+    h = b:save("expert_h", { b.rows, f }), out = b:save("expert_out", { b.rows, b.d }),
+    y = b:save("y", { b.t, b.d }),
   }
   s.norm = norm_forward(b, phase, named(b, layer, "ffn_norm"), branch, residual)
   linear(b, "router fprop", s.norm.y, named(b, layer, "router"), s.logits)
@@ -116,6 +118,7 @@ local function moe_forward(b, layer, branch, residual)
     coefficient = c.aux_coefficient / c.update_frequency })
   b:forward("permute fprop", "permute_index", { experts = s.experts, group_offsets = s.group_offsets,
     row_slots = s.row_slots, slot_rows = s.slot_rows, row_experts = s.row_experts, align = b.backend.align })
+  b:groups_known(s)
   b:forward("permute fprop", "permute", { x = s.norm.y, row_slots = s.row_slots,
     slot_rows = s.slot_rows, group_offsets = s.group_offsets, y = s.x })
   b:grouped(phase, "m_grouped_gemm", s, { a = s.x, b = named(b, layer, "expert13"), d = s.z, layout = "nt" })
@@ -131,8 +134,8 @@ end
 -- The routed experts' gradients: from the stream gradient to dx [r, d] and dweights [t, top_k].
 local function experts_backward(b, layer, s)
   local phase, f = "moe bprop", b.config.expert_ffn
-  local dout, dx = b:scratch("moe_dout", { b.rows, b.d }), b:scratch("moe_dx", { b.rows, b.d })
-  local dh, dz = b:scratch("moe_dh", { b.rows, f }), b:scratch("moe_dz", { b.rows, 2 * f })
+  local dout, dx = b:scratch("expert_dout", { b.rows, b.d }), b:scratch("expert_dx", { b.rows, b.d })
+  local dh, dz = b:scratch("expert_dh", { b.rows, f }), b:scratch("expert_dz", { b.rows, 2 * f })
   local dweights = b:scratch("dweights", { b.t, b.config.top_k })
   b:backward("permute bprop", "combine_backward", { dy = b.stream_gradient, x = s.out,
     row_slots = s.row_slots, slot_rows = s.slot_rows, weights = s.weights,
@@ -149,7 +152,7 @@ end
 
 local function moe_backward(b, layer, s)
   local c, phase = b.config, "moe bprop"
-  local dh, dlogits = b:scratch("dh", { b.t, b.d }), b:scratch("dlogits", { b.t, c.experts })
+  local dh, dlogits = b:scratch("dh", { b.t, b.d }), b:scratch("router_dlogits", { b.t, c.experts })
   local dx, dweights = experts_backward(b, layer, s)
   local shared = {}
   shared.w13, shared.dw13 = named(b, layer, "shared13")

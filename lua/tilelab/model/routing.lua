@@ -51,9 +51,9 @@ end
 
 -- The tensor that the layer's router reads; its contents change with `load`.
 function Routing:tensor(builder, layer)
-  local entry = { current = builder:tensor({ self.tokens, self.config.top_k }, "i32"), pool = {} }
+  local entry = { current = builder:index { self.tokens, self.config.top_k }, pool = {} }
   for micro = 0, self.config.update_frequency - 1 do
-    entry.pool[micro] = builder:tensor({ self.tokens, self.config.top_k }, "i32")
+    entry.pool[micro] = builder:index { self.tokens, self.config.top_k }
     entry.pool[micro]:assign(draw(self, layer * self.config.update_frequency + micro))
   end
   self.layers[#self.layers + 1] = entry

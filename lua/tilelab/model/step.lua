@@ -3,13 +3,18 @@
 -- does not depend on the backend.
 --
 -- One update = `update_frequency` micro-batches, gradients accumulated in place, then the global
--- gradient norm and AdamW. The loss is the mean cross-entropy over the update's tokens.
+-- gradient norm and AdamW. The loss is the mean cross-entropy over the update's tokens. The host waits
+-- for the device when it reads the loss, and for what Builder:counts_on_host reads; nowhere else.
 
 local lab = require "tilelab"
 local Layer = require "tilelab.model.layer"
 local backends = require "tilelab.model.backends"
+local memory = require "tilelab.model.memory"
 local parameters = require "tilelab.model.parameters"
+local precision = require "tilelab.model.precision"
 local routing = require "tilelab.model.routing"
+
+local GROUP_ALIGNMENT = 128 -- rows, of padded grouped GEMMs
 
 local Builder = {}
 Builder.__index = Builder
@@ -18,19 +23,25 @@ local function out_of_memory(what, message)
   error({ memory = ("%s: %s"):format(what, message) }, 0)
 end
 
-function Builder:tensor(shape, dtype)
-  local tensor, message = lab.tensor { device = self.device, dtype = dtype or self.precision, shape = shape, fill = 0 }
-  if not tensor then out_of_memory("activations", message) end
+function Builder:allocate(what, dtype, shape)
+  local tensor, message = lab.tensor { device = self.device, dtype = dtype, shape = shape, fill = 0 }
+  if not tensor then out_of_memory(what, message) end
   return tensor
 end
 
+-- A tensor of the type that precision.lua gives the buffer of that name.
+function Builder:tensor(name, shape) return self:allocate(name, self.types[precision.class(name)], shape) end
+
+-- A tensor of indices.
+function Builder:index(shape) return self:allocate("indices", "i32", shape) end
+
 -- A tensor of the forward pass that the backward pass reads.
-function Builder:save(shape, dtype) return self:tensor(shape, dtype) end
+function Builder:save(name, shape) return self:tensor(name, shape) end
 
 -- A temporary of the backward pass; layers share it by name.
 function Builder:scratch(name, shape)
   local key = name .. " " .. table.concat(shape, "x")
-  self.scratches[key] = self.scratches[key] or self:tensor(shape)
+  self.scratches[key] = self.scratches[key] or self:tensor(name, shape)
   return self.scratches[key]
 end
 
@@ -67,17 +78,63 @@ function Builder:weight_gradient(phase, operation, arguments, beta_first)
   if beta_first == 1 then self.zeroed[#self.zeroed + 1] = arguments.d end
 end
 
-local function grouping(saved)
-  return { group_offsets = saved.group_offsets, row_experts = saved.row_experts }
+-- What grouped GEMMs ask for beside permute's index: padded groups of their own where the backend
+-- copies, and counts on the host. Into `saved`: gemm_offsets, gemm_experts and counts_host.
+function Builder:groups_known(saved)
+  saved.gemm_offsets, saved.gemm_experts = saved.group_offsets, saved.row_experts
+  if self.backend.copies then
+    saved.gemm_offsets, saved.gemm_experts = self:index { saved.group_offsets.numel }, self:index { self.padded_rows }
+    self:forward("padding", "pad_index", { group_offsets = saved.group_offsets,
+      padded_offsets = saved.gemm_offsets, row_experts = saved.gemm_experts, align = GROUP_ALIGNMENT })
+  end
+  saved.counts_host = self:counts_on_host(saved.gemm_offsets)
+end
+
+-- `rows` itself, or where the backend copies, its copy with padded groups, in a scratch of that name.
+function Builder:padded(saved, name, rows)
+  if not self.backend.copies then return rows end
+  local copy = self:scratch(name, { self.padded_rows, rows.shape[2] })
+  self:forward("padding", "pad_rows", { x = rows, group_offsets = saved.group_offsets,
+    padded_offsets = saved.gemm_offsets, y = copy })
+  return copy
 end
 
 function Builder:grouped(phase, operation, saved, arguments)
-  self:forward(phase, operation, with(arguments, grouping(saved)))
+  local d, copies = arguments.d, self.backend.copies
+  local out = copies and self:scratch("padded_d", { self.padded_rows, d.shape[2] }) or d
+  self:forward(phase, operation, with(arguments, { a = self:padded(saved, "padded_a", arguments.a), d = out,
+    group_offsets = saved.gemm_offsets, row_experts = saved.gemm_experts }))
+  if copies then
+    self:forward("padding", "unpad_rows", { x = out, group_offsets = saved.group_offsets,
+      padded_offsets = saved.gemm_offsets, y = d })
+  end
 end
 
 function Builder:grouped_weight_gradient(phase, saved, arguments)
-  self:weight_gradient(phase, "k_grouped_gemm", with(arguments, grouping(saved)),
+  self:weight_gradient(phase, "k_grouped_gemm", with(arguments, {
+    a = self:padded(saved, "padded_a", arguments.a), b = self:padded(saved, "padded_b", arguments.b),
+    group_offsets = saved.gemm_offsets, row_experts = saved.gemm_experts, counts_host = saved.counts_host }),
     self.backend.accumulates and 1 or 0)
+end
+
+-- Where the backend's k-grouped GEMM wants them: the rows of each group on the host, pads included, as
+-- a tensor that each micro-batch fills anew. The copy waits for everything launched before it: this
+-- is the host synchronisation of the padded backends.
+function Builder:counts_on_host(offsets)
+  if not self.backend.host_counts[backends.kind_of(self.device.name)] then return nil end
+  local counts = self:host_index { offsets.numel - 1 }
+  local function read()
+    local values, list = offsets:totable(), {}
+    for i = 1, #values - 1 do list[i] = values[i + 1] - values[i] end
+    counts:assign(list)
+  end
+  append(self.first, "host counts", { launch = read })
+  append(self.later, "host counts", { launch = read })
+  return counts
+end
+
+function Builder:host_index(shape) -- luacheck: ignore 212
+  return lab.check(lab.tensor { dtype = "i32", shape = shape, fill = 0 })
 end
 
 -- The layer's forced experts [t, top_k], nil under routing "model".
@@ -94,73 +151,83 @@ local function layout_rows(config, tokens, align)
 end
 
 local function build_ends(b, config)
-  local value, gradient = b.parameters.value, b.parameters.gradient
-  local embedded = b:save { b.t, b.d }
-  b:forward("embedding fprop", "embedding", { ids = b.ids, table = value.embedding, y = embedded })
+  local read, gradient = b.parameters.working, b.parameters.gradient
+  local embedded = b:save("embedded", { b.t, b.d })
+  b:forward("embedding fprop", "embedding", { ids = b.ids, table = read.embedding, y = embedded })
   local branch, residual, saved = embedded, nil, {}
   for layer = 1, config.layers do
     branch, residual, saved[layer] = Layer.forward(b, layer, branch, residual)
   end
-  local norm = Layer.norm_forward(b, "head fprop", value.final_norm, branch, residual)
-  local logits, dh = b:save { b.t, config.vocabulary }, b:scratch("dh", { b.t, b.d })
+  local norm = Layer.norm_forward(b, "head fprop", read.final_norm, branch, residual)
+  local logits, dh = b:save("logits", { b.t, config.vocabulary }), b:scratch("dh", { b.t, b.d })
   local scale = 1 / (b.t * config.update_frequency)
-  b:forward("head fprop", "gemm", { a = norm.y, b = value.head, d = logits, layout = "nt" })
-  local lse, losses = b:save { b.t }, b:save { b.t }
+  b:forward("head fprop", "gemm", { a = norm.y, b = read.head, d = logits, layout = "nt" })
+  local lse, losses = b:save("token_lse", { b.t }), b:save("losses", { b.t })
   b:forward("head fprop", "cross_entropy", { logits = logits, targets = b.targets, lse = lse,
     losses = losses, loss_sum = b.loss, scale = scale })
   b:backward("head bprop", "cross_entropy_backward", { logits = logits, lse = lse,
     targets = b.targets, dlogits = logits, scale = scale })
   b:weight_gradient("head bprop", "gemm", { a = logits, b = norm.y, d = gradient.head, layout = "tn" })
-  b:backward("head bprop", "gemm", { a = logits, b = value.head, d = dh, layout = "nn" })
-  Layer.norm_backward(b, "head bprop", norm, value.final_norm, gradient.final_norm, dh, true)
+  b:backward("head bprop", "gemm", { a = logits, b = read.head, d = dh, layout = "nn" })
+  Layer.norm_backward(b, "head bprop", norm, read.final_norm, gradient.final_norm, dh, true)
   for layer = config.layers, 1, -1 do Layer.backward(b, layer, saved[layer]) end
   b:backward("embedding bprop", "embedding_backward", { ids = b.ids, dy = b.stream_gradient,
     dtable = gradient.embedding })
 end
 
-local function build_optimiser(b, config)
+-- The launches of AdamW, one a region, at that learning rate.
+local function adamw(b, config, settings)
   local flat, list = b.parameters.flat, {}
-  append(list, "optimiser", b:plan("optimiser", "squared_norm", { x = flat.gradient, sum = b.norm_squared }))
   for _, region in ipairs(b.parameters.regions) do
     local function part(tensor) return tensor:view(region.first, { region.count }) end
-    append(list, "optimiser", b:plan("optimiser", "adamw", {
-      param = part(flat.value), grad = part(flat.gradient), m = part(flat.m), v = part(flat.v),
-      step = b.step, norm_squared = b.norm_squared, lr = config.learning_rate, beta1 = config.beta1,
-      beta2 = config.beta2, eps = config.adam_eps, max_norm = config.max_norm,
-      weight_decay = region.decay and config.weight_decay or 0 }))
+    local copy = region.working and flat.working:view(region.working, { region.count })
+    if copy or not settings.copies_only then
+      append(list, "optimiser", b:plan("optimiser", "adamw", {
+        param = part(flat.value), grad = part(flat.gradient), m = part(flat.m), v = part(flat.v),
+        step = b.step, norm_squared = b.norm_squared, param_bf16 = copy, lr = settings.lr, beta1 = config.beta1,
+        beta2 = config.beta2, eps = config.adam_eps, max_norm = settings.max_norm,
+        weight_decay = region.decay and config.weight_decay or 0 }))
+    end
   end
   return list
+end
+
+local function build_optimiser(b, config)
+  local list = {}
+  append(list, "optimiser", b:plan("optimiser", "squared_norm",
+    { x = b.parameters.flat.gradient, sum = b.norm_squared }))
+  return table.move(adamw(b, config, { lr = config.learning_rate, max_norm = config.max_norm }), 1,
+    #b.parameters.regions, 2, list)
 end
 
 local Model = {}
 Model.__index = Model
 
--- Builds a model. options: device (opened), config (presets.config), backend (its name), seed,
--- routing ("model", "multinomial" or "zipf"), precision ("fp32", or "fp64" for gradient checks on
--- the CPU). Returns the model, or nil and a message when the device runs out of memory.
-local function build(options)
-  local config, device = options.config, options.device
-  local b = setmetatable({ config = config, device = device, backend = backends.get(options.backend),
-    precision = options.precision or "fp32", first = {}, later = {}, zeroed = {}, scratches = {},
-    d = config.d_model, t = config.micro_batch * config.sequence }, Builder)
+-- A builder with its sizes. options as for `build`; `class` is Builder or what derives from it.
+local function builder(class, options)
+  local config = options.config
+  local kind = backends.kind_of(options.device.name)
+  local types, message = precision.types(options.precision or "fp32", kind)
+  if not types then return nil, message end
+  local b = setmetatable({ config = config, device = options.device, backend = backends.get(options.backend),
+    types = types, first = {}, later = {}, zeroed = {}, scratches = {},
+    d = config.d_model, t = config.micro_batch * config.sequence }, class)
   b.rows = layout_rows(config, b.t, b.backend.align)
-  local message
-  b.parameters, message = parameters.build(config, device, options.seed, b.precision)
-  if not b.parameters then return nil, message end
-  local ok, failure = xpcall(function()
-    b.routing = routing.new(options.routing or "model", config, b.t, options.seed)
-    b.ids, b.targets = b:tensor({ b.t }, "i32"), b:tensor({ b.t }, "i32")
-    b.loss, b.aux, b.norm_squared, b.step = b:tensor { 1 }, b:tensor { 1 }, b:tensor { 1 }, b:tensor({ 1 }, "i32")
-    b.stream_gradient = b:tensor { b.t, b.d }
-    build_ends(b, config)
-    b.optimiser = build_optimiser(b, config)
-  end, function(e) return type(e) == "table" and e or debug.traceback(e, 2) end)
-  if not ok then
-    if type(failure) == "table" then return nil, failure.memory end
-    error(failure, 0)
-  end
-  b.seed, b.count = options.seed, 0
-  return setmetatable(b, Model)
+  b.padded_rows = layout_rows(config, b.t, GROUP_ALIGNMENT)
+  return b
+end
+
+-- Allocates every tensor and plans every launch.
+local function build_all(b, options)
+  local config = options.config
+  b.parameters = parameters.build(config, options.seed, b.types,
+    function(what, dtype, shape) return b:allocate("parameters, " .. what, dtype, shape) end)
+  b.routing = routing.new(options.routing or "model", config, b.t, options.seed)
+  b.ids, b.targets, b.step = b:index { b.t }, b:index { b.t }, b:index { 1 }
+  b.loss, b.aux, b.norm_squared = b:tensor("loss", { 1 }), b:tensor("aux", { 1 }), b:tensor("norm_squared", { 1 })
+  b.stream_gradient = b:tensor("stream_gradient", { b.t, b.d })
+  build_ends(b, config)
+  b.optimiser = build_optimiser(b, config)
 end
 
 -- Launches of one phase that follow each other share a range.
@@ -181,10 +248,49 @@ local function run(list)
   for i = 1, #list do list[i].plan:launch() end
 end
 
+-- Writes the working copies of the parameters, as an update does, which changes nothing else while
+-- the moments are zero: AdamW at learning rate 0.
+local function write_copies(b, config)
+  b.step:fill(1)
+  run(adamw(b, config, { lr = 0, max_norm = 0, copies_only = true }))
+end
+
+-- Builds a model. options: device (opened), config (presets.config), backend (its name), seed,
+-- routing ("model", "multinomial" or "zipf"), precision ("fp32", "bf16" on a GPU, or "fp64" for
+-- gradient checks on the CPU). Returns the model, or nil and a message when the device runs out of
+-- memory or does not train in that precision.
+local function build(options)
+  local b, message = builder(Builder, options)
+  if not b then return nil, message end
+  local ok, failure = xpcall(function()
+    build_all(b, options)
+    write_copies(b, options.config)
+  end, function(e) return type(e) == "table" and e or debug.traceback(e, 2) end)
+  if not ok then
+    if type(failure) == "table" then return nil, failure.memory end
+    error(failure, 0)
+  end
+  b.seed, b.count = options.seed, 0
+  return setmetatable(b, Model)
+end
+
+-- What a model with these options will take: part (memory.parts) -> bytes, and `total`; or nil and a
+-- message. Takes no memory of the device.
+local function bytes_of(options)
+  local b, message = builder(memory.counter(Builder), options)
+  if not b then return nil, message end
+  build_all(b, options)
+  local total = 0
+  for _, bytes in pairs(b.bytes) do total = total + bytes end
+  b.bytes.total = total
+  return b.bytes
+end
+
 -- One update on sequences drawn from `text`; returns the mean cross-entropy. Updates are numbered
 -- from 1 over the model's life and see the same tokens in every model of that seed.
 function Model:update(text)
   local c = self.config
+  self.step:fill(self.count + 1) -- a copy from the host, which waits: nothing is under way yet
   self.loss:fill(0)
   self.norm_squared:fill(0)
   self.aux:fill(0)
@@ -200,7 +306,6 @@ function Model:update(text)
     run(micro == 0 and self.first or self.later)
   end
   self.count = self.count + 1
-  self.step:fill(self.count)
   run(self.optimiser)
   return self.loss:totable()[1]
 end
@@ -208,4 +313,4 @@ end
 -- Tokens of one update.
 function Model:tokens() return self.t * self.config.update_frequency end
 
-return { build = build }
+return { build = build, bytes = bytes_of }
