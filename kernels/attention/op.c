@@ -23,7 +23,7 @@ static double backward_flops(const struct tl_problem *problem)
     return 5 * product_flops(problem);
 }
 
-static enum tl_status check(const struct tl_problem *problem)
+static enum tl_status check_heads(const struct tl_problem *problem)
 {
     int64_t heads = problem->dim[ATTENTION_DIM_HEADS];
     int64_t rest = problem->dim[ATTENTION_DIM_QKV_HEADS] - heads;
@@ -33,7 +33,20 @@ static enum tl_status check(const struct tl_problem *problem)
                        "be 2 kv_heads, with heads a multiple of kv_heads",
                        problem->operation->name, (long long)(heads + rest), (long long)rest,
                        (long long)heads);
-    return tl_check_one_float(problem);
+    return TL_OK;
+}
+
+/* lse stays in fp32 beside bf16. */
+static enum tl_status check_forward(const struct tl_problem *problem)
+{
+    TL_TRY(check_heads(problem));
+    return tl_check_floats(problem, 1u << ATTENTION_LSE, 0);
+}
+
+static enum tl_status check_backward(const struct tl_problem *problem)
+{
+    TL_TRY(check_heads(problem));
+    return tl_check_floats(problem, 1u << ATTENTION_BACKWARD_LSE, 0);
 }
 
 const struct tl_operation tl_op_attention = {
@@ -42,14 +55,14 @@ const struct tl_operation tl_op_attention = {
     .dims = "batch sequence qkv_heads heads head_dim",
     .args =
         {
-            [ATTENTION_QKV] = {"qkv", TL_IN, false, TL_WIDE_FLOATS,
+            [ATTENTION_QKV] = {"qkv", TL_IN, false, TL_FLOATS,
                                "batch sequence qkv_heads head_dim"},
-            [ATTENTION_O] = {"o", TL_OUT, false, TL_WIDE_FLOATS, "batch sequence heads head_dim"},
+            [ATTENTION_O] = {"o", TL_OUT, false, TL_FLOATS, "batch sequence heads head_dim"},
             [ATTENTION_LSE] = {"lse", TL_OUT, false, TL_WIDE_FLOATS, "batch heads sequence"},
         },
     .flops = forward_flops,
     .bytes = tl_problem_arg_bytes,
-    .check = check,
+    .check = check_forward,
 };
 
 const struct tl_operation tl_op_attention_backward = {
@@ -59,18 +72,18 @@ const struct tl_operation tl_op_attention_backward = {
     .dims = "batch sequence qkv_heads heads head_dim",
     .args =
         {
-            [ATTENTION_BACKWARD_DOUT] = {"dout", TL_IN, false, TL_WIDE_FLOATS,
+            [ATTENTION_BACKWARD_DOUT] = {"dout", TL_IN, false, TL_FLOATS,
                                        "batch sequence heads head_dim"},
-            [ATTENTION_BACKWARD_QKV] = {"qkv", TL_IN, false, TL_WIDE_FLOATS,
+            [ATTENTION_BACKWARD_QKV] = {"qkv", TL_IN, false, TL_FLOATS,
                                         "batch sequence qkv_heads head_dim"},
-            [ATTENTION_BACKWARD_O] = {"o", TL_IN, false, TL_WIDE_FLOATS,
+            [ATTENTION_BACKWARD_O] = {"o", TL_IN, false, TL_FLOATS,
                                       "batch sequence heads head_dim"},
             [ATTENTION_BACKWARD_LSE] = {"lse", TL_IN, false, TL_WIDE_FLOATS,
                                         "batch heads sequence"},
-            [ATTENTION_BACKWARD_DQKV] = {"dqkv", TL_OUT, false, TL_WIDE_FLOATS,
+            [ATTENTION_BACKWARD_DQKV] = {"dqkv", TL_OUT, false, TL_FLOATS,
                                          "batch sequence qkv_heads head_dim"},
         },
     .flops = backward_flops,
     .bytes = tl_problem_arg_bytes,
-    .check = check,
+    .check = check_backward,
 };

@@ -10,7 +10,7 @@
  *
  * The heads of qkv: `heads` of q, then kv_heads of k, then kv_heads of v, where kv_heads =
  * (qkv_heads - heads) / 2 divides heads. Head h of q reads head h / (heads / kv_heads) of k and v.
- * head_dim is contiguous.
+ * head_dim is contiguous. All tensors are of one float type; where that is bf16, lse is fp32.
  */
 #ifndef TL_ATTENTION_OP_H
 #define TL_ATTENTION_OP_H

@@ -132,6 +132,7 @@ const struct tl_kernel tl_kernel_attention_cpu_plain = {
     .variant = "cpu_plain",
     .arch = "cpu",
     .summary = "Reference: blocks of 16 queries, online softmax (Milakov and Gimelshein, 2018).",
+    .dtypes = TL_WIDE_FLOATS,
     .legal = legal,
     .launch = launch_forward,
 };
@@ -142,6 +143,7 @@ const struct tl_kernel tl_kernel_attention_backward_cpu_plain = {
     .arch = "cpu",
     .summary = "Reference: p recomputed from lse, once by queries and once by keys "
                "(Dao et al., 2022).",
+    .dtypes = TL_WIDE_FLOATS,
     .legal = legal,
     .workspace = backward_workspace,
     .launch = launch_backward,
