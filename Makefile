@@ -159,6 +159,15 @@ $(BUILD)/tests/core/fake/libcuda.so.1: $(wildcard tests/core/fake/*)
 	ln -sf libcupti.so.13 $@
 $(addprefix $(BUILD)/tests/core/test_,profiler activity pmsampling): $(FAKES)
 
+# And a cuDNN.
+FAKE_CUDNN = $(if $(filter 1,$(CUDA)),$(BUILD)/tests/kernels/fake/libcudnn.so.9)
+$(BUILD)/tests/kernels/fake/libcudnn.so.9: $(wildcard tests/kernels/fake/*) \
+    kernels/attention/cudnn_abi.h
+	@mkdir -p $(@D)
+	@echo "  CC    tests/kernels/fake"
+	$(CC) -I. -std=c11 -g -fPIC -shared -fvisibility=hidden -Wall -Wextra -o $@ $(filter %.c,$^)
+$(BUILD)/tests/kernels/test_cudnn: $(FAKE_CUDNN)
+
 $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(TEST_LIB) $(BUILD)/libtilelab.a
 	@mkdir -p $(@D)
 	$(CC) -o $@ $< $(TEST_LIB) $(BUILD)/libtilelab.a $(SANITIZE_LINK) $(CUDA_LIBS) -lcmocka -fopenmp -ldl -lm
@@ -185,7 +194,7 @@ check-all:
 
 PROVE = prove --directives --exec
 
-check-programs: $(TESTS) $(FAKES)
+check-programs: $(TESTS) $(FAKES) $(FAKE_CUDNN)
 
 check-c: check-programs
 	@echo "-- C"

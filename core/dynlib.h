@@ -1,4 +1,4 @@
-/* Shared libraries that may be absent: the driver's, CUPTI, NVML, cuBLASLt.
+/* Shared libraries that may be absent: the driver's, CUPTI, NVML, cuBLASLt, cuDNN.
  *
  * They are opened when first needed and never linked, so that one binary starts on every machine.
  * What is missing gives TL_ERR_UNSUPPORTED, with the names and folders that were tried and the

@@ -37,6 +37,7 @@
 #include "core/hash.h"
 #include "core/names.h"
 #include "core/provenance.h"
+#include "kernels/attention/cudnn_graph.h"
 #include "kernels/device/cublaslt.h"
 
 static int refused_by_system(lua_State *L, const char *path)
@@ -278,8 +279,10 @@ static int build(lua_State *L)
     lua_setfield(L, -2, "kernels");
 #if TL_CUDA
     tlua_set_string(L, "cublaslt", tl_cublaslt_version());
+    tlua_set_string(L, "cudnn", tl_cudnn_version());
 #else
     tlua_set_string(L, "cublaslt", "");
+    tlua_set_string(L, "cudnn", "");
 #endif
     return 1;
 }

@@ -168,7 +168,7 @@ static void mistakes_are_named(void **state)
 {
     (void)state;
     struct rig rig;
-    const struct size s = {1, 3, 6, 4, 2}, wide = {1, 2, 1, 1, 257};
+    const struct size s = {1, 3, 6, 4, 2}, wide = {1, 2, 1, 1, 257}, single = {1, 2, 1, 1, 8};
     open_forward(&rig, TL_FP32, &s);
     launch_refused(&rig, TL_ERR_ARGUMENT, "multiple of kv_heads");
     arg_normal(&rig, "qkv", TL_FP32, 1, SHAPE(1, 3, 6, 2));
@@ -178,6 +178,12 @@ static void mistakes_are_named(void **state)
     rig_close(&rig);
     open_forward(&rig, TL_FP32, &wide);
     launch_refused(&rig, TL_ERR_ILLEGAL, "head_dim is 257");
+    rig_close(&rig);
+    open_forward(&rig, TL_BF16, &single);
+    arg_poison(&rig, "lse", TL_FP64, SHAPE(1, 1, 2));
+    launch_refused(&rig, TL_ERR_ARGUMENT, "lse is fp64 but qkv is bf16");
+    arg_poison(&rig, "lse", TL_FP32, SHAPE(1, 1, 2));
+    launch_refused(&rig, TL_ERR_ILLEGAL, "cpu_plain does not compute on bf16");
     rig_close(&rig);
 }
 

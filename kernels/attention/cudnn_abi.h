@@ -1,0 +1,107 @@
+/* The part of cuDNN's backend interface that cudnn_graph.c and cudnn_sdpa.c use, in the library's
+ * numbers (cuDNN 9, cudnn_graph.h). Handles and descriptors are void pointers; tests/kernels/
+ * test_cudnn.c holds the numbers against the header where there is one. */
+#ifndef TL_ATTENTION_CUDNN_ABI_H
+#define TL_ATTENTION_CUDNN_ABI_H
+
+enum { CUDNN_NOT_SUPPORTED = 3000, CUDNN_NOT_SUPPORTED_END = 4000 }; /* cudnnStatus_t, a range */
+
+/* cudnnDataType_t */
+enum { CUDNN_FP32 = 0, CUDNN_INT32 = 4, CUDNN_BF16 = 9, CUDNN_BOOL = 11 };
+
+/* cudnnBackendAttributeType_t: what an attribute's value is an array of. */
+enum {
+    CUDNN_OF_HANDLE = 0,
+    CUDNN_OF_DATA_TYPE = 1,
+    CUDNN_OF_BOOL = 2,
+    CUDNN_OF_INT64 = 3,
+    CUDNN_OF_POINTER = 6,
+    CUDNN_OF_HEURISTIC = 8,
+    CUDNN_OF_NUMERICAL_NOTE = 11,
+    CUDNN_OF_POINTWISE = 14,
+    CUDNN_OF_DESCRIPTOR = 15,
+    CUDNN_OF_REDUCTION = 18,
+};
+
+/* cudnnBackendDescriptorType_t */
+enum {
+    CUDNN_POINTWISE = 0,
+    CUDNN_ENGINE = 2,
+    CUDNN_ENGINE_CONFIG = 3,
+    CUDNN_HEURISTIC = 4,
+    CUDNN_PLAN = 5,
+    CUDNN_OP_POINTWISE = 13,
+    CUDNN_GRAPH = 15,
+    CUDNN_PACK = 16,
+    CUDNN_TENSOR = 17,
+    CUDNN_MATMUL = 18,
+    CUDNN_OP_MATMUL = 19,
+    CUDNN_REDUCTION = 21,
+    CUDNN_OP_REDUCTION = 22,
+    CUDNN_OP_RESHAPE = 31,
+};
+
+/* cudnnBackendAttributeName_t */
+enum {
+    CUDNN_POINTWISE_MODE = 0,
+    CUDNN_POINTWISE_PRECISION = 1,
+    CUDNN_POINTWISE_AXIS = 9,
+    CUDNN_HEURISTIC_MODE = 200,
+    CUDNN_HEURISTIC_GRAPH = 201,
+    CUDNN_HEURISTIC_RESULTS = 202,
+    CUDNN_ENGINE_CONFIG_ENGINE = 300,
+    CUDNN_PLAN_HANDLE = 400,
+    CUDNN_PLAN_ENGINE_CONFIG = 401,
+    CUDNN_PLAN_WORKSPACE = 402,
+    CUDNN_OP_POINTWISE_DESC = 750,
+    CUDNN_OP_POINTWISE_X = 751,
+    CUDNN_OP_POINTWISE_B = 752,
+    CUDNN_OP_POINTWISE_Y = 753,
+    CUDNN_OP_POINTWISE_T = 758,
+    CUDNN_GRAPH_HANDLE = 800,
+    CUDNN_GRAPH_OPS = 801,
+    CUDNN_TENSOR_ALIGNMENT = 900,
+    CUDNN_TENSOR_TYPE = 901,
+    CUDNN_TENSOR_DIMENSIONS = 902,
+    CUDNN_TENSOR_STRIDES = 903,
+    CUDNN_TENSOR_ID = 906,
+    CUDNN_TENSOR_VIRTUAL = 907,
+    CUDNN_TENSOR_BY_VALUE = 908,
+    CUDNN_PACK_IDS = 1000,
+    CUDNN_PACK_POINTERS = 1001,
+    CUDNN_PACK_WORKSPACE = 1003,
+    CUDNN_ENGINE_INDEX = 1301,
+    CUDNN_ENGINE_NUMERICAL_NOTE = 1303,
+    CUDNN_MATMUL_PRECISION = 1500,
+    CUDNN_OP_MATMUL_A = 1520,
+    CUDNN_OP_MATMUL_B = 1521,
+    CUDNN_OP_MATMUL_C = 1522,
+    CUDNN_OP_MATMUL_DESC = 1523,
+    CUDNN_REDUCTION_OPERATOR = 1600,
+    CUDNN_REDUCTION_PRECISION = 1601,
+    CUDNN_OP_REDUCTION_X = 1610,
+    CUDNN_OP_REDUCTION_Y = 1611,
+    CUDNN_OP_REDUCTION_DESC = 1612,
+    CUDNN_OP_RESHAPE_X = 2200,
+    CUDNN_OP_RESHAPE_Y = 2201,
+};
+
+/* cudnnPointwiseMode_t */
+enum {
+    CUDNN_ADD = 0,
+    CUDNN_MUL = 1,
+    CUDNN_DIV = 6,
+    CUDNN_SUB = 9,
+    CUDNN_EXP = 13,
+    CUDNN_LOG = 15,
+    CUDNN_IDENTITY = 21,
+    CUDNN_GREATER_EQUAL = 303,
+    CUDNN_INDEX = 501,
+    CUDNN_SELECT = 601,
+};
+
+enum { CUDNN_REDUCE_ADD = 0, CUDNN_REDUCE_MAX = 3 };          /* cudnnReduceTensorOp_t */
+enum { CUDNN_HEURISTIC_FALLBACK = 2, CUDNN_HEURISTIC_A = 3 }; /* cudnnBackendHeurMode_t */
+enum { CUDNN_NOTE_NONDETERMINISTIC = 4, CUDNN_NOTES = 32 };   /* cudnnBackendNumericalNote_t */
+
+#endif
