@@ -68,9 +68,11 @@ static void open_case(struct rig *rig, const char *operation)
     assert_ok(tl_tensor_random(arg_of(rig, "scales"), TL_BITS, 0, 0, 3, 0));
     for (int64_t g = 0, end = 0; g < now.num_groups; g++)
         ends[g] = (int32_t)(end += now.sizes[g]);
-    if (by_ends)
-        memcpy(arg_poison(rig, "group_ends", TL_I32, SHAPE(now.num_groups))->data, ends,
-               (size_t)now.num_groups * sizeof *ends);
+    if (by_ends) {
+        struct tl_tensor *group_ends = arg_poison(rig, "group_ends", TL_I32, SHAPE(now.num_groups));
+        if (now.num_groups > 0) /* an empty tensor has no memory */
+            memcpy(group_ends->data, ends, (size_t)now.num_groups * sizeof *ends);
+    }
     struct tl_problem problem = {.dim = {now.rows, now.columns, now.num_groups},
                                  .param = {now.grouping}};
     arg_poison(rig, "blocked", TL_E8M0, SHAPE(tl_scale_blocked_bytes(&problem) + TAIL));
