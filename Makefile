@@ -242,7 +242,7 @@ bench-check: all
 # see that a loop or a condition has bounded the value.
 lint:
 	@if command -v luacheck >/dev/null; then luacheck -q --std lua54 --max-line-length 120 \
-	    --ignore 581 -- lua experiments tests/lua; \
+	    --ignore 581 -- lua experiments tests/lua tests/gpu; \
 	    else echo "luacheck is not installed: Lua is not linted"; fi
 	@if command -v cppcheck >/dev/null; then cppcheck --quiet --std=c11 --error-exitcode=1 \
 	    --enable=warning,performance,portability --suppress=zerodivcond \

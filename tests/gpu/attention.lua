@@ -88,7 +88,8 @@ local function check_forward(variant, dtype, case)
   local magnitude = forward_reference(changed(qkv, function(value, head)
     return head > case.heads + case.kv_heads and math.abs(value) or value
   end), case)
-  local found = lab.compare(gpu.o, o, { relative = against.rounding[dtype], scaled = OPERAND[dtype], scale = magnitude })
+  local found = lab.compare(gpu.o, o, { relative = against.rounding[dtype], scaled = OPERAND[dtype],
+    scale = magnitude })
   t.ok(found.pass and same, ("%s: o (worst %.2g of the bound)"):format(name, found.worst_ratio))
   found = lab.compare(gpu.lse, lse, { absolute = SCORE[dtype], relative = 2 ^ -20 })
   t.ok(found.pass, ("%s: lse (worst %.2g of the bound)"):format(name, found.worst_ratio))
@@ -130,7 +131,8 @@ local function check_backward(variant, dtype, case)
   if not taken(spec, name) then return end
   local gpu, same = steady(spec)
   local dqkv = against.host("fp64", table.unpack(qkv.shape))
-  lab.check(lab.plan { op = "attention_backward", variant = "cpu_plain", qkv = widened(qkv), dout = widened(inputs.dout),
+  lab.check(lab.plan { op = "attention_backward", variant = "cpu_plain", qkv = widened(qkv),
+    dout = widened(inputs.dout),
     o = widened(inputs.o), lse = widened(inputs.lse), dqkv = dqkv }):launch()
   local q, kv = case.heads, case.kv_heads
   for _, part in ipairs { { "dq", 1, q }, { "dk", q + 1, q + kv }, { "dv", q + kv + 1, q + 2 * kv } } do

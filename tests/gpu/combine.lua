@@ -38,22 +38,7 @@ local function check(case, d, dtype, row_dtype, align)
   t.ok(good, ("combine_backward: %s, dweights%s"):format(name, text))
 end
 
-for _, case in ipairs(routes.cases(400)) do
-  for _, align in ipairs { 1, 128 } do
-    check(case, 72, "bf16", "bf16", align)
-    check(case, 72, "fp32", "bf16", align)
-    check(case, 20, "fp32", "fp32", align)
-  end
-end
-local few = routes.cases()[1]
-for _, d in ipairs { 8, 192, 1032, 3072, 4104 } do
-  check(few, d, "bf16", "bf16", 1)
-  check(few, d, "fp32", "bf16", 128)
-  check(few, d, "fp32", "fp32", 1)
-end
-local many = routes.cases()[8]
-check(many, 512, "bf16", "bf16", 1)
-check(many, 512, "fp32", "bf16", 128)
+routes.sweep(check)
 
 -- --- in place ------------------------------------------------------------------------------------
 
@@ -62,7 +47,7 @@ local function gpu(source)
 end
 
 do
-  local route, d = routes.route(few, 128), 264
+  local route, d = routes.route(routes.cases()[1], 128), 264
   local inputs = { dy = normal("bf16", 3, route.tokens, d), x = normal("bf16", 1, route.rows, d),
     row_slots = route.row_slots, slot_rows = route.slot_rows, weights = weights_of(route),
     group_offsets = route.group_offsets }

@@ -200,9 +200,9 @@ do
   t.ok(same(on_host(e), on_host(d)) and not same(on_host(e), first), "also on other inputs")
   local want = on_host(d)
   plan:close()
-  a, b, d = a:close(), b:close(), d:close()
+  a, b, d = a:close(), b:close(), d:close() -- luacheck: ignore 311
   collectgarbage()
-  local junk = {}
+  local junk = {} -- luacheck: ignore 241
   for i = 1, 40 do junk[i] = gpu("fp32", 256, 512) end
   graph:launch()
   t.ok(same(on_host(e), want), "a graph holds the memory of its tensors")

@@ -4,32 +4,15 @@
 local lab = require "tilelab"
 local grouped = require "tilelab.grouped"
 local t = dofile("tests/lua/tap.lua")
-local device = lab.device "cuda"
+local on_gpu = dofile("tests/lua/gpu.lua")
+local device, gpu, on_host, same, with = on_gpu.device, on_gpu.tensor, on_gpu.on_host, on_gpu.same, on_gpu.with
 
 local KNOWN = {
   sm90_ragged = { alignment = 1, betas = { 0, 1 }, tensor_maps = true },
   sm90_padded = { alignment = 128, betas = { 1 }, tensor_maps = true, counts = true },
   cublaslt_loop = { alignment = 1, betas = { 0, 1 }, counts = true },
 }
-local variants = {}
-for _, kernel in ipairs(lab.kernels "k_grouped_gemm") do
-  local known = KNOWN[kernel.variant]
-  if known then
-    known.name, known.tunables = kernel.variant, kernel.tunables
-    variants[#variants + 1] = known
-  end
-end
-
-local function with(args, more)
-  local copy = {}
-  for key, value in pairs(args) do copy[key] = value end
-  for key, value in pairs(more) do copy[key] = value end
-  return copy
-end
-
-local function gpu(dtype, ...) return lab.check(lab.tensor { device = device, dtype = dtype, shape = { ... } }) end
-local function on_host(source) return lab.tensor { dtype = source.dtype, shape = source.shape }:copy(source) end
-local function same(a, b) return lab.compare(a, b).mismatched_bits == 0 end
+local variants = on_gpu.variants("k_grouped_gemm", KNOWN)
 
 -- Group g of d.
 local function group_of(d, g)

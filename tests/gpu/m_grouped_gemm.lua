@@ -4,7 +4,8 @@
 local lab = require "tilelab"
 local grouped = require "tilelab.grouped"
 local t = dofile("tests/lua/tap.lua")
-local device = lab.device "cuda"
+local on_gpu = dofile("tests/lua/gpu.lua")
+local device, on_host, same, with = on_gpu.device, on_gpu.on_host, on_gpu.same, on_gpu.with
 
 -- What a variant's arguments need beyond the ragged ones, and how much larger its sums' errors are.
 local KNOWN = {
@@ -12,26 +13,7 @@ local KNOWN = {
   sm90_padded = { alignment = 128, tensor_maps = true, replays = true },
   cublaslt_loop = { alignment = 1, counts = true, slack = 2 },
 }
-local variants = {}
-for _, kernel in ipairs(lab.kernels "m_grouped_gemm") do
-  local known = KNOWN[kernel.variant]
-  if known then
-    known.name, known.tunables = kernel.variant, kernel.tunables
-    variants[#variants + 1] = known
-  end
-end
-
-local function with(args, more)
-  local copy = {}
-  for key, value in pairs(args) do copy[key] = value end
-  for key, value in pairs(more) do copy[key] = value end
-  return copy
-end
-
-local function on_host(source) return lab.tensor { dtype = source.dtype, shape = source.shape }:copy(source) end
-
--- Equal bits, where both are.
-local function same(a, b) return lab.compare(a, b).mismatched_bits == 0 end
+local variants = on_gpu.variants("m_grouped_gemm", KNOWN)
 
 local function sum(sizes)
   local total = 0

@@ -3,14 +3,12 @@
 
 local lab = require "tilelab"
 local t = dofile("tests/lua/tap.lua")
-local device = lab.device "cuda"
+local on_gpu = dofile("tests/lua/gpu.lua")
+local device, gpu, on_host, same = on_gpu.device, on_gpu.tensor, on_gpu.on_host, on_gpu.same
 
 local K, N = 136, 264
 
-local function on_host(source) return lab.tensor { dtype = source.dtype, shape = source.shape }:copy(source) end
-local function same(a, b) return lab.compare(a, b).mismatched_bits == 0 end
 local function i32(list) return lab.tensor_from("cpu", "i32", list) end
-local function gpu(dtype, ...) return lab.check(lab.tensor { device = device, dtype = dtype, shape = { ... } }) end
 
 -- fn() raises an error that holds `words` literally.
 local function refused(fn, words, name)

@@ -12,11 +12,11 @@
 local lab = require "tilelab"
 local grouped = require "tilelab.grouped"
 local t = dofile("tests/lua/tap.lua")
-local device = lab.device "cuda"
+local on_gpu = dofile("tests/lua/gpu.lua")
+local device, gpu = on_gpu.device, on_gpu.tensor
 
 local SIZES = { 200, 0, 33, 129 }
 
-local function gpu(dtype, ...) return lab.check(lab.tensor { device = device, dtype = dtype, shape = { ... } }) end
 
 for _, layout in ipairs { "nt", "nn" } do
   for variant, alignment in pairs { sm90_ragged = 1, sm90_padded = 128 } do

@@ -12,7 +12,7 @@ local function check(op, inputs, outputs, params, variant)
 end
 
 local route = routes.route({ tokens = 37, top_k = 9, num_experts = 6, draw = "few" }, 128, 70)
-local tokens, top_k, rows, experts = route.tokens, route.top_k, route.rows, route.num_experts
+local tokens, top_k, rows = route.tokens, route.top_k, route.rows
 
 for _, dtype in ipairs { "bf16", "fp32" } do
   for _, d in ipairs { 264, 3080 } do

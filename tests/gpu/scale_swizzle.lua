@@ -4,7 +4,9 @@
 
 local lab = require "tilelab"
 local t = dofile("tests/lua/tap.lua")
-local device, cpu = lab.device "cuda", lab.device "cpu"
+local on_gpu = dofile("tests/lua/gpu.lua")
+local device, on_host, same = on_gpu.device, on_gpu.on_host, on_gpu.same
+local cpu = lab.device "cpu"
 
 local TAIL = 48 -- bytes of blocked past the extents
 
@@ -12,8 +14,6 @@ local function up(value, multiple) return (value + multiple - 1) // multiple * m
 local function tensor(where, dtype, ...)
   return lab.check(lab.tensor { device = where, dtype = dtype, shape = { ... } })
 end
-local function on_host(source) return lab.tensor { dtype = source.dtype, shape = source.shape }:copy(source) end
-local function same(a, b) return lab.compare(a, b).mismatched_bits == 0 end
 
 local function ends_of(sizes)
   local ends, sum = {}, 0

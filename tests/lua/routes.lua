@@ -4,6 +4,8 @@
 --   routes.cases([most tokens]) -> list of {name, tokens, top_k, num_experts, draw}
 --   routes.route(case, align [, spare rows]) -> {experts, group_offsets, row_slots, slot_rows,
 --     row_experts (host tensors), tokens, top_k, num_experts, rows, used}
+--   routes.sweep(check)   calls check(case, d, dtype of the tokens, dtype of the rows, align) over all cases
+--     at small widths, over widths, and once where rows fill many blocks
 --   routes.index_outputs(route) -> poisoned outputs of permute_index, on the host
 
 local lab = require "tilelab"
@@ -60,6 +62,25 @@ function routes.route(case, align, spare)
   for name, tensor in pairs(routes.index_outputs(route)) do route[name], args[name] = tensor, tensor end
   lab.check(lab.plan(args)):launch()
   return route
+end
+
+function routes.sweep(check)
+  for _, case in ipairs(routes.cases(400)) do
+    for _, align in ipairs { 1, 128 } do
+      check(case, 72, "bf16", "bf16", align)
+      check(case, 72, "fp32", "bf16", align)
+      check(case, 20, "fp32", "fp32", align)
+    end
+  end
+  local few = routes.cases()[1]
+  for _, d in ipairs { 8, 192, 1032, 3072, 4104 } do
+    check(few, d, "bf16", "bf16", 1)
+    check(few, d, "fp32", "bf16", 128)
+    check(few, d, "fp32", "fp32", 1)
+  end
+  local many = routes.cases()[8]
+  check(many, 512, "bf16", "bf16", 1)
+  check(many, 512, "fp32", "bf16", 128)
 end
 
 return routes
