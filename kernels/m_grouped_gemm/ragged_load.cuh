@@ -65,16 +65,22 @@ struct maps {
     CUtensorMap weights, d, tokens[MOST_UNITS / CLUSTER];
 };
 
-/* The next tile, for a whole warp; says that it has been read. */
+/* The next tile, for a whole warp. One lane reads it, says so, and tells the others, who know by
+ * that that they agree. */
 static __device__ __forceinline__ tile take_tile(const shared_layout &shared, int i)
 {
     int slot = i % TILE_SLOTS;
+    tile t;
     tl_mbarrier_wait(shared.tile_full + slot, i / TILE_SLOTS & 1);
-    tile t = shared.tiles[slot];
     __syncwarp();
-    if (threadIdx.x % 32 == 0)
+    if (threadIdx.x % 32 == 0) {
+        t = shared.tiles[slot];
         tl_mbarrier_arrive(shared.tile_read + slot);
+    }
     t.group = tl_uniform(t.group);
+    t.group_begin = tl_uniform(t.group_begin);
+    t.group_rows = tl_uniform(t.group_rows);
+    t.row = tl_uniform(t.row);
     t.units = tl_uniform(t.units);
     t.column = tl_uniform(t.column);
     return t;
@@ -161,7 +167,7 @@ static __device__ void load_tokens(const shared_layout &shared, const CUtensorMa
         tile t = take_tile(shared, i);
         if (t.group == NO_TILE)
             break;
-        int row = tl_uniform(t.group_begin + t.row), half = (t.units + 1) / 2, rest = t.units - half;
+        int row = t.group_begin + t.row, half = (t.units + 1) / 2, rest = t.units - half;
         int first = rank ? half : 0, units = rank ? rest : half;
         for (int k = 0; k < set.k_blocks; k++, at.next()) {
             char *to = shared.stages + at.stage * STAGE_BYTES + WEIGHT_BYTES;
