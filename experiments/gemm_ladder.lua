@@ -6,12 +6,14 @@ local lab = dofile((arg[0]:match("^.*/") or "./") .. "../lua/bootstrap.lua")
 
 local STEPS = {
   { "a thread an element", variant = "smxx_plain", rounds = 6 },
-  { "TMA, wgmma, 2 stages", variant = "sm90_ragged", stages = 2, turns = 1, multicast = 1, tail = 128, band = 1 },
+  { "TMA, wgmma, 2 stages", variant = "sm90_ragged", stages = 2, turns = 1, multicast = 1, tail = 128, band = 1,
+    stack = 1 },
   { "+ 6 stages", stages = 6 },
   { "+ store beside multiply", turns = 2 },
   { "+ loads shared by pairs", multicast = 2 },
   { "+ tails in steps of 8", tail = 8 },
   { "+ bands of 8 tiles", band = 8 },
+  { "+ weights shared too", stack = 2 },
 }
 
 lab.main(function()

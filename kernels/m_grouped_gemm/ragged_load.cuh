@@ -22,12 +22,11 @@ enum {
  * chosen about one ahead of what loads, so that a cluster that is late leaves the rest to others. */
 enum { TILE_SLOTS = 2 };
 
-/* Phases of mbarriers: a stage is full when its weights and its tokens are there; its weights are
- * free when this block has read them, its tokens when all blocks have that a load of theirs serves.
- */
+/* Phases of mbarriers: a stage is full when its weights and its tokens are there, and free when all
+ * blocks have read it that a load serves. */
 struct shared_layout {
     char *stages, *store; /* a stage: 128 weights, then the tokens, 64 of k each */
-    uint64_t *full, *weights_free, *tokens_free;
+    uint64_t *full, *free;
     uint64_t *tile_full, *tile_read, *number_full;
     uint64_t *turn; /* of each warpgroup */
     tile *tiles;
@@ -83,6 +82,7 @@ static __device__ __forceinline__ tile take_tile(const shared_layout &shared, in
     t.row = tl_uniform(t.row);
     t.units = tl_uniform(t.units);
     t.column = tl_uniform(t.column);
+    t.stacked = tl_uniform(t.stacked);
     return t;
 }
 
@@ -94,7 +94,7 @@ static __device__ void schedule(const shared_layout &shared, const int *offsets,
 {
     int rank = tl_cluster_rank(), clusters = (int)gridDim.x / CLUSTER;
     int number = (int)blockIdx.x / CLUSTER;
-    tile_walk walk(offsets, set);
+    tile_walk walk(offsets, set, rank);
     bool more = true;
     for (int i = 0, last = -1; i != last; i++) {
         int slot = i % TILE_SLOTS;
@@ -125,7 +125,7 @@ static __device__ void schedule(const shared_layout &shared, const int *offsets,
         counters[0] = counters[1] = 0;
 }
 
-/* A warp: the weights of this block. */
+/* A warp: the weights of this block; of a stacked pair, half of them for both. */
 template <bool W_MN>
 static __device__ void load_weights(const shared_layout &shared, const CUtensorMap *map,
                                     const settings &set)
@@ -137,26 +137,30 @@ static __device__ void load_weights(const shared_layout &shared, const CUtensorM
         tile t = take_tile(shared, i);
         if (t.group == NO_TILE)
             break;
-        int column = t.column + rank * BLOCK_N;
+        bool both = t.stacked && set.multicast == CLUSTER;
+        int mine = t.column + (both ? rank * 64 : 0);
         for (int k = 0; k < set.k_blocks; k++, at.next()) {
             char *to = shared.stages + at.stage * STAGE_BYTES;
             uint64_t *full = shared.full + at.stage;
-            tl_mbarrier_wait(shared.weights_free + at.stage, at.parity ^ 1);
+            int x = W_MN ? mine : k * BLOCK_K, y = W_MN ? k * BLOCK_K : mine;
+            tl_mbarrier_wait(shared.free + at.stage, at.parity ^ 1);
             __syncwarp();
             if (!elected)
                 continue;
             tl_mbarrier_expect(full, WEIGHT_BYTES);
-            if (W_MN) {
-                tl_tma_load_3d(to, map, full, column, k * BLOCK_K, t.group);
-                tl_tma_load_3d(to + WEIGHT_BYTES / 2, map, full, column + 64, k * BLOCK_K, t.group);
+            if (both) {
+                tl_tma_multicast_3d(to + rank * (WEIGHT_BYTES / 2), map, full, x, y, t.group,
+                                    (1 << CLUSTER) - 1);
             } else {
-                tl_tma_load_3d(to, map, full, k * BLOCK_K, column, t.group);
+                tl_tma_load_3d(to, map, full, x, y, t.group);
+                tl_tma_load_3d(to + WEIGHT_BYTES / 2, map, full, x + (W_MN ? 64 : 0),
+                               y + (W_MN ? 0 : 64), t.group);
             }
         }
     }
 }
 
-/* A warp: half of the tokens, for both blocks; or both halves for this one. */
+/* A warp: the tokens of this block; where a pair has the same ones, half of them for both. */
 static __device__ void load_tokens(const shared_layout &shared, const CUtensorMap *by_units,
                                    const settings &set)
 {
@@ -167,18 +171,19 @@ static __device__ void load_tokens(const shared_layout &shared, const CUtensorMa
         tile t = take_tile(shared, i);
         if (t.group == NO_TILE)
             break;
+        bool both = !t.stacked && set.multicast == CLUSTER;
         int row = t.group_begin + t.row, half = (t.units + 1) / 2, rest = t.units - half;
         int first = rank ? half : 0, units = rank ? rest : half;
         for (int k = 0; k < set.k_blocks; k++, at.next()) {
             char *to = shared.stages + at.stage * STAGE_BYTES + WEIGHT_BYTES;
             uint64_t *full = shared.full + at.stage;
             int x = k * BLOCK_K;
-            tl_mbarrier_wait(shared.tokens_free + at.stage, at.parity ^ 1);
+            tl_mbarrier_wait(shared.free + at.stage, at.parity ^ 1);
             __syncwarp();
             if (!elected)
                 continue;
             tl_mbarrier_expect(full, t.units * UNIT_BYTES);
-            if (set.multicast == CLUSTER) {
+            if (both) {
                 if (units > 0)
                     tl_tma_multicast_2d(to + first * UNIT_BYTES, by_units + units - 1, full, x,
                                         row + first * UNIT, (1 << CLUSTER) - 1);

@@ -4,9 +4,9 @@
  * them a tile, and the tokens on its N side, where tiles come in steps of eight: a group is cut into
  * equal tiles of at most 160 tokens, and no more than seven rows of it are computed in vain. Two
  * warpgroups take turns with whole tiles, so that one multiplies while the other stores; blocks work
- * in pairs on two tiles of weights and share the tokens. Only the store is ragged: a tile may load
- * rows of the next group, and the tensor map drops them on the way out, since its bound lies at the
- * end of the tile (Triton's ragged_tma; RapidGEMM).
+ * in pairs and share the tokens, or the weights (ragged_tiles.cuh). Only the store is ragged: a
+ * tile may load rows of the next group, and the tensor map drops them on the way out, since its
+ * bound lies at the end of the tile (Triton's ragged_tma; RapidGEMM).
  */
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
@@ -36,18 +36,17 @@ static_assert(PRODUCER_REGISTERS * 128 + CONSUMER_REGISTERS * 256 <= LAUNCH_REGI
               "roles take more registers than the block has");
 static_assert(SHARED_BYTES + 1024 <= 227 * 1024, "tiles and staging exceed shared memory");
 
-/* Says that a warpgroup has read a stage: one lane each of three warps tells those who wait for the
- * weights, for the tokens in this block and for the tokens in the other. */
+/* Says that a warpgroup has read a stage, to both blocks where a load serves both: one lane each of
+ * as many warps. */
 struct releaser {
     uint32_t first; /* barrier of stage 0; 0: this thread says nothing */
 
     __device__ releaser(const shared_layout &shared, int multicast)
     {
-        int rank = tl_cluster_rank(), warp = (int)threadIdx.x % 128 / 32;
+        int warp = (int)threadIdx.x % 128 / 32;
         first = 0;
-        if (threadIdx.x % 32 == 0 && warp < 1 + multicast)
-            first = tl_cluster_address(warp == 0 ? shared.weights_free : shared.tokens_free,
-                                       warp == 2 ? rank ^ 1 : rank);
+        if (threadIdx.x % 32 == 0 && warp < multicast)
+            first = tl_cluster_address(shared.free, tl_cluster_rank() ^ warp);
     }
 
     __device__ void release(int stage) const
@@ -141,7 +140,7 @@ template <bool W_MN>
 static __device__ void consume(const shared_layout &shared, const CUtensorMap *map_d,
                                const settings &set, int warpgroup)
 {
-    int rank = tl_cluster_rank(), k_blocks = set.k_blocks;
+    int k_blocks = set.k_blocks;
     char *store = shared.store + warpgroup * STORE_BYTES;
     releaser stages(shared, set.multicast);
     uint64_t *next_turn = shared.turn + (warpgroup ^ 1);
@@ -164,9 +163,8 @@ static __device__ void consume(const shared_layout &shared, const CUtensorMap *m
             UNITS(18) UNITS(19) UNITS(20)
 #undef UNITS
         }
-        int column = t.column + rank * BLOCK_N;
-        store_half(upper, store, map_d, t, column, set.n, 1 + warpgroup);
-        store_half(lower, store, map_d, t, column + 64, set.n, 1 + warpgroup);
+        store_half(upper, store, map_d, t, t.column, set.n, 1 + warpgroup);
+        store_half(lower, store, map_d, t, t.column + 64, set.n, 1 + warpgroup);
     }
     if (threadIdx.x % 128 == 0)
         tl_tma_store_wait_all();
@@ -178,22 +176,21 @@ static __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS
                   tl_fault_port fault)
 {
     extern __shared__ __align__(1024) char shared_memory[];
-    __shared__ uint64_t full[MOST_STAGES], weights_free[MOST_STAGES], tokens_free[MOST_STAGES];
+    __shared__ uint64_t full[MOST_STAGES], free[MOST_STAGES];
     __shared__ uint64_t tile_full[TILE_SLOTS], tile_read[TILE_SLOTS], number_full[TILE_SLOTS];
     __shared__ uint64_t turn[2];
     __shared__ tile tiles[TILE_SLOTS];
     __shared__ int numbers[TILE_SLOTS];
     char *store = shared_memory + MOST_STAGES * STAGE_BYTES;
-    shared_layout shared = {shared_memory, store,       full, weights_free, tokens_free, tile_full,
-                            tile_read,     number_full, turn, tiles,        numbers};
+    shared_layout shared = {shared_memory, store,       full, free,  tile_full,
+                            tile_read,     number_full, turn, tiles, numbers};
     int warp = tl_uniform((int)threadIdx.x / 32);
     if (threadIdx.x == 0) {
         tl_prefetch_map(&map.weights);
         tl_prefetch_map(&map.d);
         for (int i = 0; i < MOST_STAGES; i++) {
             tl_mbarrier_init(full + i, 2);
-            tl_mbarrier_init(weights_free + i, 1);
-            tl_mbarrier_init(tokens_free + i, set.multicast);
+            tl_mbarrier_init(free + i, set.multicast);
         }
         for (int i = 0; i < 2; i++)
             tl_mbarrier_init(turn + i, 1);
@@ -247,7 +244,7 @@ static enum tl_status legal(const struct tl_problem *problem)
         return TL_FAIL(TL_ERR_ILLEGAL, "m_grouped_gemm/sm90_ragged: %lld rows are more than 2^30",
                        (long long)dim[TL_M_GROUPED_M]);
     int64_t splits = dim[TL_M_GROUPED_M] / (MOST_UNITS * UNIT) + dim[TL_M_GROUPED_NUM_GROUPS];
-    int64_t columns = dim[TL_M_GROUPED_N] / (CLUSTER * BLOCK_N) + 1;
+    int64_t columns = dim[TL_M_GROUPED_N] / BLOCK_N + 1;
     if (splits > INT32_MAX / 2 / columns)
         return TL_FAIL(TL_ERR_ILLEGAL,
                        "m_grouped_gemm/sm90_ragged: %lld rows in %lld groups by n = %lld make more "
@@ -258,9 +255,9 @@ static enum tl_status legal(const struct tl_problem *problem)
 }
 
 /* What gemm_ladder and raster take away again: stages that load ahead; warpgroups that multiply in
- * turn; blocks that a load of tokens serves; tokens that a group's tail is rounded up to; token
- * tiles that meet a tile of weights before the next one does. */
-enum { STAGES, TURNS, MULTICAST, TAIL, BAND };
+ * turn; blocks that a load serves; tokens that a group's tail is rounded up to; token tiles that
+ * meet a tile of weights before the next one does; token tiles that a pair of blocks may have. */
+enum { STAGES, TURNS, MULTICAST, TAIL, BAND, STACK };
 static const int stage_choices[] = {2, 3, 4, 5, 6, 0}, pair_choices[] = {1, 2, 0};
 static const int tail_choices[] = {8, 16, 32, 64, 128, 0}, band_choices[] = {1, 2, 4, 8, 16, 0};
 
@@ -288,10 +285,8 @@ static enum tl_status make_maps(const struct tl_plan *plan, const struct tl_args
     int64_t m = dim[TL_M_GROUPED_M], n = dim[TL_M_GROUPED_N], k = dim[TL_M_GROUPED_K];
     int64_t groups = dim[TL_M_GROUPED_NUM_GROUPS];
     const struct tl_tensor *a = &args->tensor[TL_M_GROUPED_A], *b = &args->tensor[TL_M_GROUPED_B];
-    if (is_nn(plan))
-        TL_TRY(tl_tensor_map_3d(&out->weights, b, n, k, groups, 64, BLOCK_K));
-    else
-        TL_TRY(tl_tensor_map_3d(&out->weights, b, k, n, groups, BLOCK_K, BLOCK_N));
+    int64_t columns = is_nn(plan) ? n : k, rows = is_nn(plan) ? k : n;
+    TL_TRY(tl_tensor_map_3d(&out->weights, b, columns, rows, groups, 64, 64));
     for (int units = 1; units <= MOST_UNITS / CLUSTER; units++)
         TL_TRY(tl_tensor_map_2d(&out->tokens[units - 1], a, k, m, BLOCK_K, units * UNIT));
     return tl_tensor_map_ragged(&out->d, &args->tensor[TL_M_GROUPED_D], n, 64, STORE_TOKENS);
@@ -359,7 +354,8 @@ static enum tl_status launch(const struct tl_plan *plan, const struct tl_args *a
                     tunable[TURNS],
                     tunable[MULTICAST],
                     tunable[TAIL] / UNIT,
-                    tunable[BAND]};
+                    tunable[BAND],
+                    tunable[STACK]};
     unsigned grid = (unsigned)plan->device->multiprocessors / CLUSTER * CLUSTER;
     const int *offsets = (const int *)args->tensor[TL_M_GROUPED_OFFSETS].data;
     int *counters = (int *)args->workspace;
@@ -384,7 +380,8 @@ extern "C" const struct tl_kernel tl_kernel_m_grouped_gemm_sm90_ragged = {
                  [TURNS] = {"turns", 2, pair_choices},
                  [MULTICAST] = {"multicast", 2, pair_choices},
                  [TAIL] = {"tail", 8, tail_choices},
-                 [BAND] = {"band", 8, band_choices}},
+                 [BAND] = {"band", 8, band_choices},
+                 [STACK] = {"stack", 2, pair_choices}},
     .legal = legal,
     .workspace = workspace,
     .bind = bind,

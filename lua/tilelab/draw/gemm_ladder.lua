@@ -4,7 +4,7 @@
 --   experts rows distribution   groups, rows of all groups, how they are spread over the groups
 --   step name     from 1, each with one technique more than the step before; 0 is one dense product of the same
 --                 FLOPs and transposes
---   variant       kernel; stages turns multicast tail band are its tunables
+--   variant       kernel; stages turns multicast tail band stack are its tunables
 --   time_us time_us_lo time_us_hi   median with its 95 % interval
 --   rounds        that were kept
 --   tflops        over time_us
@@ -23,14 +23,15 @@ local metrics = require "tilelab.metrics"
 local rows = require "tilelab.rows"
 
 local ladder = {
-  TUNABLES = { "stages", "turns", "multicast", "tail", "band" },
+  TUNABLES = { "stages", "turns", "multicast", "tail", "band", "stack" },
   STALLS = { "long_scoreboard", "gmma", "barrier", "wait", "short_scoreboard", "mio_throttle", "math_pipe_throttle" },
   schema = {
     { "op", "text", { "fwd_w13", "fwd_w2", "dgrad_w2", "dgrad_w13" } }, { "experts", "integer" },
     { "rows", "integer" }, { "distribution", "text" }, { "step", "integer" }, { "name", "text" },
     { "variant", "text" }, { "stages", "integer?" }, { "turns", "integer?" }, { "multicast", "integer?" },
-    { "tail", "integer?" }, { "band", "integer?" }, { "time_us", "number" }, { "time_us_lo", "number" },
-    { "time_us_hi", "number" }, { "rounds", "integer" }, { "tflops", "number" }, { "share_of_dense", "number?" },
+    { "tail", "integer?" }, { "band", "integer?" }, { "stack", "integer?" }, { "time_us", "number" },
+    { "time_us_lo", "number" }, { "time_us_hi", "number" }, { "rounds", "integer" }, { "tflops", "number" },
+    { "share_of_dense", "number?" },
     { "gain", "number?" }, { "gain_lo", "number?" }, { "gain_hi", "number?" }, { "tensor_pct", "number?" },
     { "dram_gbps", "number?" }, { "dram_pct", "number?" }, { "l2_hit_pct", "number?" },
     { "occupancy_pct", "number?" },
