@@ -10,6 +10,7 @@
  * and nothing at beta 1.
  */
 #include <cuda_runtime.h>
+#include <string.h>
 
 #include "kernels/device/async_ragged.cuh"
 #include "kernels/device/early.cuh"
