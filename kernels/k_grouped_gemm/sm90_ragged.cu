@@ -266,11 +266,13 @@ static __device__ void consume(const shared_layout &shared, const problem &p,
         tl_tma_store_wait_all();
 }
 
+struct maps {
+    CUtensorMap a, b, d;
+};
+
 template <class S>
 static __global__ void __launch_bounds__(THREADS, 1)
-    ragged_kernel(const __grid_constant__ CUtensorMap map_a,
-                  const __grid_constant__ CUtensorMap map_b,
-                  const __grid_constant__ CUtensorMap map_d, schedule *todo, problem p)
+    ragged_kernel(const __grid_constant__ maps map, schedule *todo, problem p)
 {
     extern __shared__ char raw[];
     __shared__ uint64_t full[S::STAGES], empty[S::STAGES];
@@ -279,9 +281,9 @@ static __global__ void __launch_bounds__(THREADS, 1)
     shared_layout shared = {base, base + S::STAGES * STAGE_BYTES, full, empty, tiles};
     int warp = tl_uniform((int)threadIdx.x / 32);
     if (threadIdx.x == 0) {
-        tl_prefetch_map(&map_a);
-        tl_prefetch_map(&map_b);
-        tl_prefetch_map(&map_d);
+        tl_prefetch_map(&map.a);
+        tl_prefetch_map(&map.b);
+        tl_prefetch_map(&map.d);
         for (int i = 0; i < S::STAGES; i++) {
             tl_mbarrier_init(full + i, 1);
             tl_mbarrier_init(empty + i, 2);
@@ -293,10 +295,10 @@ static __global__ void __launch_bounds__(THREADS, 1)
     if (warp >= 8) {
         tl_registers_shrink<PRODUCER_REGISTERS>();
         if (warp == 8)
-            produce<S>(shared, p, todo, &map_a, &map_b, &map_d);
+            produce<S>(shared, p, todo, &map.a, &map.b, &map.d);
     } else {
         tl_registers_grow<CONSUMER_REGISTERS>();
-        consume<S>(shared, p, &map_d, warp);
+        consume<S>(shared, p, &map.d, warp);
     }
 }
 
@@ -336,34 +338,95 @@ static enum tl_status map_operand(CUtensorMap *map, const struct tl_tensor *tens
                          : tl_tensor_map_ragged(map, tensor, columns, 64, BLOCK_K);
 }
 
+/* Makes the maps and allows the kernel its shared memory. */
 template <class S>
-static enum tl_status launch_kernel(const struct tl_plan *plan, const struct tl_args *args,
-                                    struct tl_stream *stream)
+static enum tl_status prepare(const struct tl_plan *plan, const struct tl_args *args, maps *out)
 {
     const struct tl_tensor *tensor = args->tensor;
     int64_t num_groups = plan->problem.dim[TL_K_GROUPED_NUM_GROUPS];
-    schedule *todo = (schedule *)args->workspace;
     problem p = problem_of(plan, S::BLOCK_N);
-    CUtensorMap map_a, map_b, map_d;
-    TL_TRY(map_operand(&map_a, &tensor[TL_K_GROUPED_A], p.m, p.panels_in_one, S::A_PANELS));
-    TL_TRY(map_operand(&map_b, &tensor[TL_K_GROUPED_B], p.n, p.panels_in_one, S::B_PANELS));
-    TL_TRY(S::WIDE ? tl_tensor_map_3d_panels(&map_d, &tensor[TL_K_GROUPED_D], p.n, p.m, num_groups,
+    TL_TRY(map_operand(&out->a, &tensor[TL_K_GROUPED_A], p.m, p.panels_in_one, S::A_PANELS));
+    TL_TRY(map_operand(&out->b, &tensor[TL_K_GROUPED_B], p.n, p.panels_in_one, S::B_PANELS));
+    TL_TRY(S::WIDE ? tl_tensor_map_3d_panels(&out->d, &tensor[TL_K_GROUPED_D], p.n, p.m, num_groups,
                                              WIDE_COLUMNS / BOX_COLUMNS, WIDE_ROWS)
-                   : tl_tensor_map_3d(&map_d, &tensor[TL_K_GROUPED_D], p.n, p.m, num_groups,
+                   : tl_tensor_map_3d(&out->d, &tensor[TL_K_GROUPED_D], p.n, p.m, num_groups,
                                       BOX_COLUMNS, 64));
-    TL_TRY(TL_CUDA_STATUS(plan, "shared memory of ragged_kernel",
+    return TL_CUDA_STATUS(plan, "shared memory of ragged_kernel",
                           cudaFuncSetAttribute(ragged_kernel<S>,
                                                cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                               S::SHARED_BYTES)));
+                                               S::SHARED_BYTES));
+}
+
+template <class S>
+static enum tl_status launch_kernel(const struct tl_plan *plan, const struct tl_args *args,
+                                    const maps &map, struct tl_stream *stream)
+{
+    int64_t num_groups = plan->problem.dim[TL_K_GROUPED_NUM_GROUPS];
+    schedule *todo = (schedule *)args->workspace;
+    problem p = problem_of(plan, S::BLOCK_N);
     order_kernel<<<1, ORDER_THREADS, 0, tl_cuda_stream(stream)>>>(
-        (const int *)tensor[TL_K_GROUPED_OFFSETS].data, (int)num_groups,
+        (const int *)args->tensor[TL_K_GROUPED_OFFSETS].data, (int)num_groups,
         plan->problem.dim[TL_K_GROUPED_K], p.beta, todo, tl_cuda_fault(plan));
     TL_TRY(TL_CUDA_LAUNCHED(plan, "order_kernel"));
     return TL_CUDA_STATUS(plan, "ragged_kernel",
                           tl_cuda_launch_early(ragged_kernel<S>,
                                                (unsigned)plan->device->multiprocessors, THREADS,
-                                               S::SHARED_BYTES, tl_cuda_stream(stream), map_a,
-                                               map_b, map_d, todo, p));
+                                               S::SHARED_BYTES, tl_cuda_stream(stream), map, todo,
+                                               p));
+}
+
+/* One of the kernels. */
+struct way {
+    enum tl_status (*prepare)(const struct tl_plan *, const struct tl_args *, maps *);
+    enum tl_status (*launch)(const struct tl_plan *, const struct tl_args *, const maps &,
+                             struct tl_stream *);
+};
+template <class S> static const way way_of = {prepare<S>, launch_kernel<S>};
+
+static const way *choose(const struct tl_plan *plan)
+{
+    if (plan->tunable[BLOCK_N] == 128)
+        return &way_of<shape<128, 4>>;
+    switch (plan->tunable[STAGES]) {
+    case 2: return &way_of<shape<256, 2>>;
+    case 3: return &way_of<shape<256, 3>>;
+    default: break;
+    }
+    if (plan->tunable[STORE_COLUMNS] == WIDE_COLUMNS &&
+        plan->problem.dim[TL_K_GROUPED_N] % BOX_COLUMNS == 0 &&
+        plan->problem.param[TL_K_GROUPED_BETA] == 0)
+        return &way_of<shape<256, 4, true>>;
+    return &way_of<shape<256, 4>>;
+}
+
+/* In the plan's scratch: what was prepared for the tensors that it is bound to. */
+struct bound {
+    const way *chosen;
+    const void *a, *b, *d;
+    uint64_t maps[sizeof(maps) / sizeof(uint64_t)];
+};
+static_assert(sizeof(bound) <= sizeof(((tl_plan *)0)->scratch), "the maps fit into a plan");
+
+static bool is_empty(const struct tl_plan *plan, const struct tl_args *args)
+{
+    return tl_tensor_bytes(&args->tensor[TL_K_GROUPED_D]) == 0 ||
+           plan->problem.dim[TL_K_GROUPED_K] == 0;
+}
+
+static enum tl_status bind(struct tl_plan *plan, const struct tl_args *args)
+{
+    bound *kept = (bound *)plan->scratch;
+    maps map;
+    kept->chosen = NULL;
+    if (is_empty(plan, args))
+        return TL_OK;
+    TL_TRY(choose(plan)->prepare(plan, args, &map));
+    memcpy(kept->maps, &map, sizeof map);
+    kept->a = args->tensor[TL_K_GROUPED_A].data;
+    kept->b = args->tensor[TL_K_GROUPED_B].data;
+    kept->d = args->tensor[TL_K_GROUPED_D].data;
+    kept->chosen = choose(plan);
+    return TL_OK;
 }
 
 static size_t workspace(const struct tl_plan *plan)
@@ -374,27 +437,23 @@ static size_t workspace(const struct tl_plan *plan)
 static enum tl_status launch(const struct tl_plan *plan, const struct tl_args *args,
                              struct tl_stream *stream)
 {
-    const int64_t *dim = plan->problem.dim;
-    const struct tl_tensor *d = &args->tensor[TL_K_GROUPED_D];
-    if (tl_tensor_bytes(d) == 0)
-        return TL_OK;
-    if (dim[TL_K_GROUPED_K] == 0) /* sums of nothing */
-        return plan->problem.param[TL_K_GROUPED_BETA] != 0
-                   ? TL_OK
-                   : TL_CUDA_STATUS(
-                         plan, "zeroing d",
-                         cudaMemsetAsync(d->data, 0, tl_tensor_bytes(d), tl_cuda_stream(stream)));
-    if (plan->tunable[BLOCK_N] == 128)
-        return launch_kernel<shape<128, 4>>(plan, args, stream);
-    switch (plan->tunable[STAGES]) {
-    case 2: return launch_kernel<shape<256, 2>>(plan, args, stream);
-    case 3: return launch_kernel<shape<256, 3>>(plan, args, stream);
-    default: break;
+    const struct tl_tensor *tensor = args->tensor, *d = &tensor[TL_K_GROUPED_D];
+    if (is_empty(plan, args)) { /* sums of nothing */
+        bool nothing = tl_tensor_bytes(d) == 0 || plan->problem.param[TL_K_GROUPED_BETA] != 0;
+        return nothing ? TL_OK
+                       : TL_CUDA_STATUS(plan, "zeroing d",
+                                        cudaMemsetAsync(d->data, 0, tl_tensor_bytes(d),
+                                                        tl_cuda_stream(stream)));
     }
-    if (plan->tunable[STORE_COLUMNS] == WIDE_COLUMNS && dim[TL_K_GROUPED_N] % BOX_COLUMNS == 0 &&
-        plan->problem.param[TL_K_GROUPED_BETA] == 0)
-        return launch_kernel<shape<256, 4, true>>(plan, args, stream);
-    return launch_kernel<shape<256, 4>>(plan, args, stream);
+    const bound *kept = (const bound *)plan->scratch;
+    const way *chosen = choose(plan);
+    maps map;
+    if (kept->chosen == chosen && kept->a == tensor[TL_K_GROUPED_A].data &&
+        kept->b == tensor[TL_K_GROUPED_B].data && kept->d == d->data)
+        memcpy(&map, kept->maps, sizeof map);
+    else
+        TL_TRY(chosen->prepare(plan, args, &map));
+    return chosen->launch(plan, args, map, stream);
 }
 
 /* Loading was faster than adding by TMA with 1024 rows a group, 3 to 5 %, and with 256, by 40 %. */
@@ -416,5 +475,6 @@ extern "C" const struct tl_kernel tl_kernel_k_grouped_gemm_sm90_ragged = {
                  {"store_columns", 32, store_columns}},
     .legal = legal,
     .workspace = workspace,
+    .bind = bind,
     .launch = launch,
 };
