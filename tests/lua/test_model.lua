@@ -240,6 +240,25 @@ do -- memory
   t.is(sum, on_gpu.total, "the parts add up")
 end
 
+do -- whose attention
+  local attention = require "tilelab.model.attention"
+  local config = presets.config("30b-a3b", { micro_batch = 4 })
+  local choice = attention.choose { device = device, config = config, dtype = "fp32" }
+  t.is(attention.name(choice), "cpu_plain", "the CPU has its own attention")
+  local none, message = attention.choose { device = device, config = config, dtype = "fp32", library = "cudnn" }
+  t.ok(none == nil and message == "cuDNN needs a GPU", "cuDNN on the CPU is refused")
+  choice = attention.choose { device = gpu(), config = config, dtype = "bf16", library = "plain" }
+  t.is(attention.name(choice), "smxx_plain", "a GPU's own, where it is asked for")
+  t.like(choice.reason, "asked for", "which is why")
+  choice = { attention = "cudnn_sdpa", attention_backward = "cudnn_ordered" }
+  t.is(attention.name(choice), "cudnn_sdpa, cudnn_ordered", "cuDNN's are two")
+  local ordered = attention.workspace(choice, "attention_backward", config)
+  choice.attention_backward = "cudnn_sdpa"
+  t.ok(math.abs(ordered / 3424.1e6 - 1) < 1e-3
+    and math.abs(attention.workspace(choice, "attention_backward", config) / 404.2e6 - 1) < 1e-3,
+    "workspace is what cuDNN 9.19 asks for")
+end
+
 do -- which devices it runs on
   local backends = require "tilelab.model.backends"
   t.ok(backends.supported("cpu", backends.names()), "the CPU has every operation")
