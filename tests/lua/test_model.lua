@@ -140,6 +140,22 @@ do -- gradient accumulation: two micro-batches of one sequence are one of two
   t.ok(math.abs(a - b) < 1e-12, "accumulated micro-batches give the loss of one large one")
 end
 
+do -- load of the experts
+  local model = build(small { update_frequency = 2 }, { routing = "multinomial" })
+  model:update(fixed_text(6, 8))
+  local fullest, empty, layers = 0, 0, 0
+  for _, entry in ipairs(model.routing.layers) do -- the last micro-batch's draw stays in place
+    local rows = { 0, 0, 0, 0 }
+    for _, expert in ipairs(entry.current:totable()) do rows[expert + 1] = rows[expert + 1] + 1 end
+    fullest, layers = fullest + math.max(table.unpack(rows)) / 6, layers + 1 -- 12 tokens, two of four experts each
+    for _, count in ipairs(rows) do empty = empty + (count == 0 and 1 or 0) end
+  end
+  local found_fullest, found_empty = model:expert_load()
+  t.ok(math.abs(found_fullest - fullest / layers) < 1e-12 and found_empty == empty / layers,
+    "expert_load is what the draw says")
+  t.is(build(small { layers = 0 }):expert_load(), nil, "and nothing without experts")
+end
+
 do -- learning
   local config = { layers = 1, sequence = 32, micro_batch = 4, update_frequency = 2, learning_rate = 5e-3,
     weight_decay = 0 }

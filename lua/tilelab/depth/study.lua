@@ -21,6 +21,7 @@ study.schema = {
   { "gpus", "integer" }, { "experts_per_gpu", "integer" }, { "model", "text" }, { "precision", "text" },
   { "routing", "text" }, { "backend", "text" }, { "layers", "integer" }, { "repetition", "integer" },
   { "update", "integer" }, { "tokens", "integer" }, { "time_s", "number" }, { "loss", "number" },
+  { "load_max_over_mean", "number" }, { "experts_empty", "number" },
 }
 study.columns = lab.recorded.columns(study.schema)
 
@@ -175,10 +176,12 @@ local function measure(settings, text, run, record, progress)
         .. "Use a --learning-rate below %g, with --fresh", schedule.name(run), loss, update,
         settings.out, config.learning_rate)
     end
+    local fullest, empty = model:expert_load()
     record:row { gpus = device.arch == 0 and 0 or 1, experts_per_gpu = config.experts,
       model = settings.model, precision = settings.precision, routing = settings.routing,
       backend = run.backend, layers = run.layers, repetition = run.repetition, update = update,
-      tokens = model:tokens(), time_s = ("%.9g"):format(time_s), loss = ("%.9g"):format(loss) }
+      tokens = model:tokens(), time_s = ("%.9g"):format(time_s), loss = ("%.9g"):format(loss),
+      load_max_over_mean = ("%.4f"):format(fullest), experts_empty = ("%.4g"):format(empty) }
     progress:step(1, ("%s: loss %.4f"):format(schedule.name(run), loss))
   end
 end

@@ -213,7 +213,7 @@ local function builder(class, options)
   local choice = options.attention
     or attention.choose { device = options.device, config = config, dtype = types.activation }
   local b = setmetatable({ config = config, device = options.device, backend = backends.get(options.backend),
-    attention = choice, types = types, first = {}, later = {}, zeroed = {}, scratches = {},
+    attention = choice, types = types, first = {}, later = {}, zeroed = {}, scratches = {}, loads = {},
     d = config.d_model, t = config.micro_batch * config.sequence }, class)
   b.rows = layout_rows(config, b.t, b.backend.align)
   b.padded_rows = layout_rows(config, b.t, GROUP_ALIGNMENT)
@@ -311,6 +311,19 @@ function Model:update(text)
   self.count = self.count + 1
   run(self.optimiser)
   return self.loss:totable()[1]
+end
+
+-- How the last micro-batch was spread over the experts: rows of the fullest over the mean, and experts
+-- without any, both as means over the layers; nil where no layer has experts. Reads from the device.
+function Model:expert_load()
+  if #self.loads == 0 then return nil end
+  local slots, fullest, empty = self.t * self.config.top_k, 0, 0
+  for _, load in ipairs(self.loads) do
+    local rows = load:totable()
+    fullest = fullest + math.max(table.unpack(rows)) * #rows / slots
+    for _, count in ipairs(rows) do empty = empty + (count == 0 and 1 or 0) end
+  end
+  return fullest / #self.loads, empty / #self.loads
 end
 
 -- Tokens of one update.
