@@ -51,6 +51,7 @@ function Builder:plan(phase, operation, arguments)
   arguments.variant = self.attention[operation] or backends.variant(self.backend, operation, self.device.name)
   local plan, message = lab.plan(arguments)
   if not plan then error(("%s: %s"):format(phase, message)) end
+  self.arguments[plan] = arguments
   return plan
 end
 
@@ -213,7 +214,7 @@ local function builder(class, options)
   local choice = options.attention
     or attention.choose { device = options.device, config = config, dtype = types.activation }
   local b = setmetatable({ config = config, device = options.device, backend = backends.get(options.backend),
-    attention = choice, types = types, first = {}, later = {}, zeroed = {}, scratches = {}, loads = {},
+    attention = choice, types = types, first = {}, later = {}, zeroed = {}, scratches = {}, arguments = {}, loads = {},
     d = config.d_model, t = config.micro_batch * config.sequence }, class)
   b.rows = layout_rows(config, b.t, b.backend.align)
   b.padded_rows = layout_rows(config, b.t, GROUP_ALIGNMENT)
