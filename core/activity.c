@@ -10,6 +10,7 @@
 #include <cupti_activity.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,13 +32,19 @@ struct entry {
     uint32_t correlation; /* rises with each launch */
 };
 
+/* A memset or a copy. */
+struct span {
+    uint64_t start, end, bytes;
+    uint32_t correlation, stream;
+};
+
 /* What the callbacks fill; the lock is held only for moments. */
 static struct {
     pthread_mutex_t lock;
     struct entry *entries;
     int count, capacity;
     size_t lost;
-    bool registered, recording;
+    bool registered, recording, memory;
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool is_cuptis_own(const char *symbol)
@@ -77,31 +84,83 @@ static void fill(struct tl_kernel_record *record, const CUpti_ActivityKernel10 *
     record->graph_node = kernel->graphNodeId;
 }
 
-/* With the lock held. */
-static void append(const CUpti_ActivityKernel10 *kernel)
+/* A new entry of that symbol at the end; NULL where there is no memory for it. With the lock held. */
+static struct entry *append(const char *symbol, uint32_t correlation)
 {
-    if (!kernel->name || is_cuptis_own(kernel->name))
-        return;
     if (state.count == state.capacity) {
         int capacity = state.capacity ? 2 * state.capacity : 256;
         struct entry *entries = realloc(state.entries, (size_t)capacity * sizeof *entries);
         if (!entries) {
             state.lost++;
-            return;
+            return NULL;
         }
         state.entries = entries;
         state.capacity = capacity;
     }
     struct entry *entry = &state.entries[state.count];
     memset(entry, 0, sizeof *entry);
-    entry->record.symbol = strdup(kernel->name);
+    entry->record.symbol = strdup(symbol);
     if (!entry->record.symbol) {
         state.lost++;
-        return;
+        return NULL;
     }
-    fill(&entry->record, kernel);
-    entry->correlation = kernel->correlationId;
+    entry->correlation = correlation;
     state.count++;
+    return entry;
+}
+
+static void append_kernel(const CUpti_ActivityKernel10 *kernel)
+{
+    if (!kernel->name || is_cuptis_own(kernel->name))
+        return;
+    struct entry *entry = append(kernel->name, kernel->correlationId);
+    if (entry)
+        fill(&entry->record, kernel);
+}
+
+static void append_memory(enum tl_activity_kind kind, const char *name, const struct span *span)
+{
+    struct entry *entry = append(name, span->correlation);
+    if (!entry)
+        return;
+    bool timed = span->start != 0 && span->end >= span->start;
+    struct tl_kernel_record *record = &entry->record;
+    record->kind = kind;
+    record->bytes = (int64_t)span->bytes;
+    snprintf(record->name, sizeof record->name, "%s", name);
+    record->duration_us = timed ? (double)(span->end - span->start) * 1e-3 : NAN;
+    record->start_ns = timed ? (int64_t)span->start : 0;
+    record->stream = span->stream;
+}
+
+static const char *copy_name(uint8_t kind)
+{
+    switch (kind) {
+    case CUPTI_ACTIVITY_MEMCPY_KIND_HTOD:
+        return "copy from the host";
+    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOH:
+        return "copy to the host";
+    default:
+        return "copy";
+    }
+}
+
+static void append_any(const CUpti_Activity *record)
+{
+    if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL ||
+        record->kind == CUPTI_ACTIVITY_KIND_KERNEL) {
+        append_kernel((const CUpti_ActivityKernel10 *)record);
+    } else if (record->kind == CUPTI_ACTIVITY_KIND_MEMSET) {
+        const CUpti_ActivityMemset4 *set = (const CUpti_ActivityMemset4 *)record;
+        append_memory(TL_ACTIVITY_MEMSET, "memset",
+                      &(struct span){set->start, set->end, set->bytes, set->correlationId,
+                                     set->streamId});
+    } else if (record->kind == CUPTI_ACTIVITY_KIND_MEMCPY) {
+        const CUpti_ActivityMemcpy6 *copy = (const CUpti_ActivityMemcpy6 *)record;
+        append_memory(TL_ACTIVITY_COPY, copy_name(copy->copyKind),
+                      &(struct span){copy->start, copy->end, copy->bytes, copy->correlationId,
+                                     copy->streamId});
+    }
 }
 
 static void CUPTIAPI buffer_requested(uint8_t **buffer, size_t *size, size_t *max_records)
@@ -123,9 +182,7 @@ static void CUPTIAPI buffer_completed(CUcontext context, uint32_t stream, uint8_
     pthread_mutex_lock(&state.lock);
     while (state.recording && valid > 0 &&
            api.cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS)
-        if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL ||
-            record->kind == CUPTI_ACTIVITY_KIND_KERNEL)
-            append((const CUpti_ActivityKernel10 *)record);
+        append_any(record);
     if (api.cuptiActivityGetNumDroppedRecords(NULL, 0, &dropped) == CUPTI_SUCCESS)
         state.lost += dropped;
     pthread_mutex_unlock(&state.lock);
@@ -153,7 +210,26 @@ static enum tl_status flush(void)
     return TL_OK;
 }
 
-enum tl_status tl_activity_begin(const struct tl_device *device)
+static const CUpti_ActivityKind kinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+                                           CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_MEMCPY};
+
+static int num_kinds(void)
+{
+    return state.memory ? (int)(sizeof kinds / sizeof kinds[0]) : 1;
+}
+
+static enum tl_status switch_off(int count)
+{
+    enum tl_status status = TL_OK;
+    for (int i = 0; i < count; i++) {
+        CUptiResult code = api.cuptiActivityDisable(kinds[i]);
+        if (status == TL_OK && code != CUPTI_SUCCESS)
+            status = tl_cupti_failed(code, "cuptiActivityDisable", __FILE__, __LINE__);
+    }
+    return status;
+}
+
+enum tl_status tl_activity_begin(const struct tl_device *device, bool memory)
 {
     CUcontext context;
     CUptiResult code;
@@ -171,10 +247,14 @@ enum tl_status tl_activity_begin(const struct tl_device *device)
     TL_TRY(tl_cupti_synchronize());
     TL_TRY(flush());
     set_recording(true);
-    code = api.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
-    if (code != CUPTI_SUCCESS) {
-        set_recording(false);
-        return tl_cupti_failed(code, "cuptiActivityEnable", __FILE__, __LINE__);
+    state.memory = memory;
+    for (int i = 0; i < num_kinds(); i++) {
+        code = api.cuptiActivityEnable(kinds[i]);
+        if (code != CUPTI_SUCCESS) {
+            set_recording(false);
+            (void)switch_off(i);
+            return tl_cupti_failed(code, "cuptiActivityEnable", __FILE__, __LINE__);
+        }
     }
     return TL_OK;
 }
@@ -193,12 +273,12 @@ enum tl_status tl_activity_end(void)
     if (!state.recording)
         return TL_FAIL(TL_ERR_ARGUMENT, "no region is recorded");
     enum tl_status status = tl_cupti_synchronize();
-    enum tl_status flushed = flush(); /* before the kind is off, lest its last records go with it */
-    CUptiResult code = api.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+    enum tl_status flushed = flush(); /* before a kind is off, lest its last records go with it */
+    enum tl_status off = switch_off(num_kinds());
     if (status == TL_OK)
         status = flushed;
-    if (status == TL_OK && code != CUPTI_SUCCESS)
-        status = tl_cupti_failed(code, "cuptiActivityDisable", __FILE__, __LINE__);
+    if (status == TL_OK)
+        status = off;
     flushed = flush();
     if (status == TL_OK)
         status = flushed;

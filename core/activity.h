@@ -1,5 +1,5 @@
 /* Records of the kernels that a region runs: duration of each kernel alone, launch shape and
- * resources, from CUPTI's Activity API.
+ * resources, from CUPTI's Activity API; and of memsets and copies, where they are asked for.
  *
  * tl_activity_begin, launches, tl_activity_end, then the records until the next begin. Nothing is
  * recorded outside, where kernels run as they would without; inside, kernels stay concurrent, and
@@ -19,7 +19,12 @@
 extern "C" {
 #endif
 
+enum tl_activity_kind { TL_ACTIVITY_KERNEL, TL_ACTIVITY_MEMSET, TL_ACTIVITY_COPY };
+
+/* Of a memset or a copy: kind, name, symbol, times, bytes and stream; the rest is 0. */
 struct tl_kernel_record {
+    enum tl_activity_kind kind;
+    int64_t bytes;       /* that a memset or a copy wrote; 0 of a kernel */
     char name[128];      /* the function's own name, without namespaces and arguments */
     const char *symbol;  /* as the linker has it; lives as long as the records */
     double duration_us;  /* NaN where the hardware gave no time stamps */
@@ -36,8 +41,9 @@ struct tl_kernel_record {
     uint64_t graph_node; /* 0 outside CUDA graphs */
 };
 
-/* TL_ERR_ARGUMENT where recording is on already; TL_ERR_UNSUPPORTED with reason and remedy. */
-enum tl_status tl_activity_begin(const struct tl_device *device);
+/* `memory`: memsets and copies too, not kernels only. TL_ERR_ARGUMENT where recording is on already;
+ * TL_ERR_UNSUPPORTED with reason and remedy. */
+enum tl_status tl_activity_begin(const struct tl_device *device, bool memory);
 
 /* Waits for the device and stops recording. TL_ERR_DEVICE where records were lost. */
 enum tl_status tl_activity_end(void);

@@ -1,10 +1,13 @@
 /* Kernel records and theoretical occupancy (core/activity.h, core/occupancy.h).
  *
- *   core.recording(device) -> recording | nil, message, code      starts recording kernels
- *   recording:finish() -> list of {name, symbol, duration_us, start_ns, grid = {x, y, z}, block =,
- *       cluster =, registers, static_shared_bytes, dynamic_shared_bytes, shared_carveout_bytes,
- *       local_bytes, max_active_clusters, stream, graph_node}; duration_us and start_ns are absent
- *       where the hardware gave no time stamps. Raises where records were lost
+ *   core.recording(device[, memory]) -> recording | nil, message, code      starts recording kernels, and
+ *       with `memory` memsets and copies
+ *   recording:finish() -> list of {kind = "kernel", name, symbol, duration_us, start_ns, grid = {x, y,
+ *       z}, block =, cluster =, registers, static_shared_bytes, dynamic_shared_bytes,
+ *       shared_carveout_bytes, local_bytes, max_active_clusters, stream, graph_node}, and of {kind =
+ *       "memset" | "copy", name, symbol, bytes, duration_us, start_ns, stream}, in the order of
+ *       launches; duration_us and start_ns are absent where the hardware gave no time stamps. Raises
+ *       where records were lost
  *   recording:close()              stops and drops the records; fine after finish
  *   lab.occupancy{blocks =, threads =, registers =, shared_bytes = 0, barriers = 0, cluster = 1,
  *       max_active_clusters = 0, arch = 90, multiprocessors = 132} -> {percent, limiter, waves,
@@ -42,12 +45,13 @@ static int recording_begin(lua_State *L)
 {
     enum tl_status status;
     luaL_checkany(L, 1);
+    bool memory = lua_toboolean(L, 2);
     struct tl_device *device = tlua_device_get(L, 1, &status);
     struct recording_box *box = lua_newuserdatauv(L, sizeof *box, 0);
     box->on = false;
     luaL_setmetatable(L, RECORDING_TYPE);
     if (device)
-        status = tl_activity_begin(device);
+        status = tl_activity_begin(device, memory);
     if (status != TL_OK)
         return tlua_refused(L, status);
     box->on = true;
@@ -56,12 +60,19 @@ static int recording_begin(lua_State *L)
 
 static void push_record(lua_State *L, const struct tl_kernel_record *record)
 {
-    lua_createtable(L, 0, 16);
+    static const char *const kinds[] = {"kernel", "memset", "copy"};
+    lua_createtable(L, 0, 17);
+    tlua_set_string(L, "kind", kinds[record->kind]);
     tlua_set_string(L, "name", record->name);
     tlua_set_string(L, "symbol", record->symbol);
     if (!isnan(record->duration_us)) {
         tlua_set_number(L, "duration_us", record->duration_us);
         tlua_set_integer(L, "start_ns", record->start_ns);
+    }
+    tlua_set_integer(L, "stream", record->stream);
+    if (record->kind != TL_ACTIVITY_KERNEL) {
+        tlua_set_integer(L, "bytes", record->bytes);
+        return;
     }
     set_triple(L, "grid", record->grid);
     set_triple(L, "block", record->block);
@@ -72,7 +83,6 @@ static void push_record(lua_State *L, const struct tl_kernel_record *record)
     tlua_set_integer(L, "shared_carveout_bytes", record->shared_carveout_bytes);
     tlua_set_integer(L, "local_bytes", record->local_bytes);
     tlua_set_integer(L, "max_active_clusters", record->max_active_clusters);
-    tlua_set_integer(L, "stream", record->stream);
     tlua_set_integer(L, "graph_node", (int64_t)record->graph_node);
 }
 

@@ -55,6 +55,7 @@ lab.counters = core.counters
 lab.profile, lab.profile_kernels = profile.profile, profile.kernels
 lab.profile_passes, lab.profile_close = profile.passes, profile.close
 lab.kernel_records, lab.timeline = profile.kernel_records, profile.timeline
+lab.activity_records = profile.activity_records
 
 -- Loaded when first named: what only some scripts need.
 local on_demand = { figure = "tilelab.figure", metrics = "tilelab.metrics",

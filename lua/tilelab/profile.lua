@@ -15,6 +15,8 @@
 --   lab.counters(device) -> the chip's name | nil, message, code
 --   lab.kernel_records(fn[, device = "cuda"]) -> list as of core.recording, each with `occupancy` and
 --       its `blocks`; durations are of the kernel alone | nil, message, code
+--   lab.activity_records(fn[, device = "cuda"]) -> the same with memsets and copies among the kernels,
+--       in the order of launches; they have no occupancy
 --   lab.timeline{device = "cuda", groups = {"TIMELINE"}, metrics = {...}, run = function() ... end,
 --       interval_us = 20, max_samples = 10000} -> {time_us = {...}, values = {metric = {...}},
 --       series = {{name = label, unit =, points = {{x = time_us, y =}, ...}}, ...}}: what the whole GPU
@@ -159,20 +161,26 @@ local function occupancy_of(record, device)
     cluster = volume(record.cluster), max_active_clusters = record.max_active_clusters }
 end
 
-function profile.kernel_records(fn, device)
-  if type(fn) ~= "function" then error("lab.kernel_records takes a function", 2) end
+local function records_of(what, fn, device, memory)
+  if type(fn) ~= "function" then error(what .. " takes a function", 3) end
   local opened, message, code = core.device(device and device_name(device) or "cuda")
   if not opened then return nil, message, code end
-  local recording <close>, reason, reason_code = core.recording(opened)
+  local recording <close>, reason, reason_code = core.recording(opened, memory)
   if not recording then return nil, reason, reason_code end
   fn()
   local records = recording:finish()
   for _, record in ipairs(records) do
-    record.blocks = record.grid[1] * record.grid[2] * record.grid[3]
-    record.occupancy = occupancy_of(record, opened)
+    if record.kind == "kernel" then
+      record.blocks = record.grid[1] * record.grid[2] * record.grid[3]
+      record.occupancy = occupancy_of(record, opened)
+    end
   end
   return records
 end
+
+function profile.kernel_records(fn, device) return records_of("lab.kernel_records", fn, device, false) end
+
+function profile.activity_records(fn, device) return records_of("lab.activity_records", fn, device, true) end
 
 local function count_kernels(spec, wanted, most)
   local device = spec.device or "cuda"

@@ -31,7 +31,7 @@ refused() {
     ok $result "$name"
 }
 rows() { grep -v '^#' "$1" | tail -n +2; }
-columns() { rows "$1" | cut -f1-10,12; } # all but time_s
+columns() { rows "$1" | cut -f1-10,12-; } # all but time_s
 
 # --- results ---------------------------------------------------------------------------------
 out=$dir/a
@@ -41,7 +41,7 @@ ok $? "a short study runs"
 [ "$(rows "$out/updates.tsv" | wc -l)" -eq 16 ]
 ok $? "updates.tsv has a row an update"
 [ "$(grep -v '^#' "$out/updates.tsv" | head -n 1 | tr '\t' ' ')" = \
-    "gpus experts_per_gpu model precision routing backend layers repetition update tokens time_s loss" ]
+    "gpus experts_per_gpu model precision routing backend layers repetition update tokens time_s loss load_max_over_mean experts_empty" ]
 ok $? "with the columns that were promised"
 [ "$(grep -v '^#' "$out/summary.tsv" | head -n 1 | tr '\t' ' ')" = "figure backend value lo hi unit" ]
 ok $? "summary.tsv too"
@@ -183,11 +183,11 @@ damaged() { # name, pattern, sed script applied to a good updates.tsv
     refused "$1" "$2" $long --out "$dir/h"
 }
 header=$(grep -n '^gpus' "$dir/c/updates.tsv" | cut -d: -f1)
-damaged "a missing column names file and line" "updates.tsv:$header: column 'loss' is missing" 's/\tloss$/\tlos/'
-damaged "a wrong column count names file and line" "updates.tsv:$((header + 2)): 11 columns" \
+damaged "a missing column names file and line" "updates.tsv:$header: column 'loss' is missing" 's/\tloss\t/\tlos\t/'
+damaged "a wrong column count names file and line" "updates.tsv:$((header + 2)): 13 columns" \
     "$((header + 2))s/\t[^\t]*$//"
 damaged "NaN names file and line" "updates.tsv:$((header + 3)): column 'time_s' holds 'nan'" \
-    "$((header + 3))s/\t[^\t]*\t\([^\t]*\)$/\tnan\t\1/"
+    "$((header + 3))s/\t[^\t]*\(\t[^\t]*\t[^\t]*\t[^\t]*\)$/\tnan\1/"
 
 # --- figures without gnuplot -----------------------------------------------------------------
 # shellcheck disable=SC2086

@@ -18,14 +18,19 @@ static int setup(void **state)
     return 0;
 }
 
-static void begin(void)
+static void begin_with(bool memory)
 {
-    enum tl_status status = tl_activity_begin(&gpu);
+    enum tl_status status = tl_activity_begin(&gpu, memory);
     if (status == TL_ERR_UNSUPPORTED) {
         print_message("# %s\n", tl_error_message());
         skip();
     }
     assert_ok(status);
+}
+
+static void begin(void)
+{
+    begin_with(false);
 }
 
 static void records_what_is_launched_inside(void **state)
@@ -55,6 +60,32 @@ static void records_what_is_launched_inside(void **state)
     assert_null(tl_activity_record_at(-1));
 }
 
+static void records_memory_where_asked(void **state)
+{
+    (void)state;
+    begin_with(true);
+    launch("_Z1xPf", 1000, 2000, 2);
+    launch("memset", 500, 900, 1);
+    launch("memcpy", 3000, 3000, 3);
+    assert_ok(tl_activity_end());
+    const struct tl_kernel_record *set = tl_activity_record_at(0), *copy = tl_activity_record_at(2);
+    assert_int_equal(set->kind, TL_ACTIVITY_MEMSET);
+    assert_string_equal(set->name, "memset");
+    assert_int_equal(set->bytes, 4096);
+    assert_true(set->duration_us == 0.4);
+    assert_int_equal(tl_activity_record_at(1)->kind, TL_ACTIVITY_KERNEL);
+    assert_int_equal(tl_activity_record_at(1)->bytes, 0);
+    assert_int_equal(copy->kind, TL_ACTIVITY_COPY);
+    assert_string_equal(copy->name, "copy to the host");
+    assert_int_equal(copy->bytes, 8192);
+    assert_true(copy->duration_us == 0); /* shorter than the clock's step */
+    assert_null(tl_activity_record_at(3));
+    begin();
+    launch("memset", 500, 900, 1);
+    assert_ok(tl_activity_end());
+    assert_null(tl_activity_record_at(0));
+}
+
 static void regions_follow_each_other(void **state)
 {
     (void)state;
@@ -77,20 +108,21 @@ static void lost_records_and_nesting_are_errors(void **state)
 {
     (void)state;
     begin();
-    assert_fails(TL_ERR_ARGUMENT, "recorded already", tl_activity_begin(&gpu));
+    assert_fails(TL_ERR_ARGUMENT, "recorded already", tl_activity_begin(&gpu, false));
     launch("_Z1xPf", 1000, 2000, 1);
     fake->lost = 7;
     assert_fails(TL_ERR_DEVICE, "7 kernel records were lost", tl_activity_end());
     assert_fails(TL_ERR_ARGUMENT, "no region is recorded", tl_activity_end());
     begin();
     assert_ok(tl_activity_end());
-    assert_fails(TL_ERR_UNSUPPORTED, "use a CUDA device", tl_activity_begin(cpu_device()));
+    assert_fails(TL_ERR_UNSUPPORTED, "use a CUDA device", tl_activity_begin(cpu_device(), false));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_what_is_launched_inside),
+        cmocka_unit_test(records_memory_where_asked),
         cmocka_unit_test(regions_follow_each_other),
         cmocka_unit_test(lost_records_and_nesting_are_errors),
     };

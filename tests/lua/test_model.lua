@@ -140,6 +140,22 @@ do -- gradient accumulation: two micro-batches of one sequence are one of two
   t.ok(math.abs(a - b) < 1e-12, "accumulated micro-batches give the loss of one large one")
 end
 
+do -- load of the experts
+  local model = build(small { update_frequency = 2 }, { routing = "multinomial" })
+  model:update(fixed_text(6, 8))
+  local fullest, empty, layers = 0, 0, 0
+  for _, entry in ipairs(model.routing.layers) do -- the last micro-batch's draw stays in place
+    local rows = { 0, 0, 0, 0 }
+    for _, expert in ipairs(entry.current:totable()) do rows[expert + 1] = rows[expert + 1] + 1 end
+    fullest, layers = fullest + math.max(table.unpack(rows)) / 6, layers + 1 -- 12 tokens, two of four experts each
+    for _, count in ipairs(rows) do empty = empty + (count == 0 and 1 or 0) end
+  end
+  local found_fullest, found_empty = model:expert_load()
+  t.ok(math.abs(found_fullest - fullest / layers) < 1e-12 and found_empty == empty / layers,
+    "expert_load is what the draw says")
+  t.is(build(small { layers = 0 }):expert_load(), nil, "and nothing without experts")
+end
+
 do -- learning
   local config = { layers = 1, sequence = 32, micro_batch = 4, update_frequency = 2, learning_rate = 5e-3,
     weight_decay = 0 }
@@ -238,6 +254,25 @@ do -- memory
   local sum = 0
   for _, part in ipairs(memory.parts) do sum = sum + on_gpu[part] end
   t.is(sum, on_gpu.total, "the parts add up")
+end
+
+do -- whose attention
+  local attention = require "tilelab.model.attention"
+  local config = presets.config("30b-a3b", { micro_batch = 4 })
+  local choice = attention.choose { device = device, config = config, dtype = "fp32" }
+  t.is(attention.name(choice), "cpu_plain", "the CPU has its own attention")
+  local none, message = attention.choose { device = device, config = config, dtype = "fp32", library = "cudnn" }
+  t.ok(none == nil and message == "cuDNN needs a GPU", "cuDNN on the CPU is refused")
+  choice = attention.choose { device = gpu(), config = config, dtype = "bf16", library = "plain" }
+  t.is(attention.name(choice), "smxx_plain", "a GPU's own, where it is asked for")
+  t.like(choice.reason, "asked for", "which is why")
+  choice = { attention = "cudnn_sdpa", attention_backward = "cudnn_ordered" }
+  t.is(attention.name(choice), "cudnn_sdpa, cudnn_ordered", "cuDNN's are two")
+  local ordered = attention.workspace(choice, "attention_backward", config)
+  choice.attention_backward = "cudnn_sdpa"
+  t.ok(math.abs(ordered / 3424.1e6 - 1) < 1e-3
+    and math.abs(attention.workspace(choice, "attention_backward", config) / 404.2e6 - 1) < 1e-3,
+    "workspace is what cuDNN 9.19 asks for")
 end
 
 do -- which devices it runs on

@@ -4,6 +4,7 @@
 
 local lab = require "tilelab"
 local arguments = require "tilelab.depth.arguments"
+local attention = require "tilelab.model.attention"
 local backends = require "tilelab.model.backends"
 local memory = require "tilelab.model.memory"
 local precision = require "tilelab.model.precision"
@@ -20,6 +21,7 @@ study.schema = {
   { "gpus", "integer" }, { "experts_per_gpu", "integer" }, { "model", "text" }, { "precision", "text" },
   { "routing", "text" }, { "backend", "text" }, { "layers", "integer" }, { "repetition", "integer" },
   { "update", "integer" }, { "tokens", "integer" }, { "time_s", "number" }, { "loss", "number" },
+  { "load_max_over_mean", "number" }, { "experts_empty", "number" },
 }
 study.columns = lab.recorded.columns(study.schema)
 
@@ -48,7 +50,8 @@ local function check_memory(settings)
   local device, most = settings.device, math.max(table.unpack(settings.layers))
   for _, backend in ipairs(settings.backends) do
     local bytes = lab.check(step.bytes { device = device, config = layout(settings, most), backend = backend,
-      seed = settings.seed, precision = settings.precision, routing = settings.routing })
+      seed = settings.seed, precision = settings.precision, routing = settings.routing,
+      attention = settings.attention })
     local text = memory.text(bytes)
     if bytes.total > device.memory_bytes then
       lab.usage_error("--layers %d: %s of %s needs %s, but %s has %.1f GB; give fewer --layers, or a smaller "
@@ -57,6 +60,17 @@ local function check_memory(settings)
     end
     if device.arch > 0 then print(("%s, %d layers: %s"):format(backend, most, text)) end
   end
+end
+
+-- The step's attention, and on a GPU which one it is and why.
+local function choose_attention(settings, options, types)
+  local choice, message = attention.choose { device = settings.device, config = settings.config,
+    dtype = types.activation, deterministic = options.deterministic, library = options.attention }
+  if not choice then lab.usage_error("--attention %s: %s", options.attention, message) end
+  if settings.device.arch > 0 then
+    print(("attention: %s%s"):format(attention.name(choice), choice.reason and "; " .. choice.reason or ""))
+  end
+  return choice
 end
 
 -- Options of experiments/depth_scaling.lua -> the settings of a study, the device opened and every
@@ -84,6 +98,7 @@ function study.settings(options)
     settings.micro_batch = settings.config.micro_batch * (PUBLISHED_GPUS[settings.model] or 1)
     settings.config = layout(settings)
   end
+  settings.attention = choose_attention(settings, options, types)
   check_memory(settings)
   return settings
 end
@@ -97,8 +112,7 @@ local function describe(settings, text, began)
     flag_layers = table.concat(settings.layers, ","), flag_updates = settings.updates,
     flag_repetitions = settings.repetitions, flag_seed = settings.seed,
     flag_learning_rate = settings.config.learning_rate, flag_micro_batch = settings.micro_batch,
-    flag_text = text.name,
-    flag_text_sha256 = text.sha256,
+    flag_attention = attention.name(settings.attention), flag_text = text.name, flag_text_sha256 = text.sha256,
   } }
 end
 
@@ -147,7 +161,8 @@ local function is_finite(value) return value == value and math.abs(value) < math
 local function measure(settings, text, run, record, progress)
   local config = layout(settings, run.layers)
   local model, message = step.build { device = settings.device, config = config,
-    backend = run.backend, seed = settings.seed, routing = settings.routing, precision = settings.precision }
+    backend = run.backend, seed = settings.seed, routing = settings.routing, precision = settings.precision,
+    attention = settings.attention }
   if not model then lab.usage_error("%s: %s", schedule.name(run), message) end
   local device = settings.device
   for update = 1, settings.updates do
@@ -161,10 +176,12 @@ local function measure(settings, text, run, record, progress)
         .. "Use a --learning-rate below %g, with --fresh", schedule.name(run), loss, update,
         settings.out, config.learning_rate)
     end
+    local fullest, empty = model:expert_load()
     record:row { gpus = device.arch == 0 and 0 or 1, experts_per_gpu = config.experts,
       model = settings.model, precision = settings.precision, routing = settings.routing,
       backend = run.backend, layers = run.layers, repetition = run.repetition, update = update,
-      tokens = model:tokens(), time_s = ("%.9g"):format(time_s), loss = ("%.9g"):format(loss) }
+      tokens = model:tokens(), time_s = ("%.9g"):format(time_s), loss = ("%.9g"):format(loss),
+      load_max_over_mean = ("%.4f"):format(fullest), experts_empty = ("%.4g"):format(empty) }
     progress:step(1, ("%s: loss %.4f"):format(schedule.name(run), loss))
   end
 end

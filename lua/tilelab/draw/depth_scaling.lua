@@ -4,6 +4,8 @@
 --   backend layers repetition update    which run, and which update of it
 --   tokens time_s    of the update; the time from one synchronisation of the device to the next
 --   loss             mean cross-entropy over the update's tokens
+--   load_max_over_mean experts_empty    of the update's last micro-batch: the fullest expert's rows over the
+--                    mean, and experts without rows; means over the layers
 
 local presets = require "tilelab.model.presets"
 local report = require "tilelab.depth.report"

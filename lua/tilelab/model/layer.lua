@@ -111,6 +111,7 @@ local function moe_forward(b, layer, branch, residual)
     h = b:save("expert_h", { b.rows, f }), out = b:save("expert_out", { b.rows, b.d }),
     y = b:save("y", { b.t, b.d }),
   }
+  b.loads[#b.loads + 1] = s.load
   s.norm = norm_forward(b, phase, named(b, layer, "ffn_norm"), branch, residual)
   linear(b, "router fprop", s.norm.y, named(b, layer, "router"), s.logits)
   b:forward("router fprop", "router", { logits = s.logits, probs = s.probs, experts = s.experts,

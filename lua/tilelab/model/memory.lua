@@ -2,6 +2,8 @@
 -- count their bytes, so that the figures are those of the real one. Workspaces are known only to
 -- plans, and are estimated.
 
+local attention = require "tilelab.model.attention"
+
 local memory = {}
 
 local ELEMENT_BYTES = { fp64 = 8, fp32 = 4, bf16 = 2, i32 = 4 }
@@ -48,7 +50,9 @@ function memory.counter(Builder)
 
   function Counter:plan(_, operation)
     if self.device.arch == 0 then return {} end
-    self:add("workspace", operation == "gemm" and GEMM_WORKSPACE or OTHER_WORKSPACE)
+    local bytes = operation == "gemm" and GEMM_WORKSPACE or OTHER_WORKSPACE
+    if self.attention[operation] then bytes = attention.workspace(self.attention, operation, self.config) end
+    self:add("workspace", bytes)
     return {}
   end
 

@@ -8,6 +8,7 @@
 
 local lab = require "tilelab"
 local Layer = require "tilelab.model.layer"
+local attention = require "tilelab.model.attention"
 local backends = require "tilelab.model.backends"
 local memory = require "tilelab.model.memory"
 local parameters = require "tilelab.model.parameters"
@@ -47,9 +48,10 @@ end
 
 function Builder:plan(phase, operation, arguments)
   arguments.op = operation
-  arguments.variant = backends.variant(self.backend, operation, self.device.name)
+  arguments.variant = self.attention[operation] or backends.variant(self.backend, operation, self.device.name)
   local plan, message = lab.plan(arguments)
   if not plan then error(("%s: %s"):format(phase, message)) end
+  self.arguments[plan] = arguments
   return plan
 end
 
@@ -209,8 +211,10 @@ local function builder(class, options)
   local kind = backends.kind_of(options.device.name)
   local types, message = precision.types(options.precision or "fp32", kind)
   if not types then return nil, message end
+  local choice = options.attention
+    or attention.choose { device = options.device, config = config, dtype = types.activation }
   local b = setmetatable({ config = config, device = options.device, backend = backends.get(options.backend),
-    types = types, first = {}, later = {}, zeroed = {}, scratches = {},
+    attention = choice, types = types, first = {}, later = {}, zeroed = {}, scratches = {}, arguments = {}, loads = {},
     d = config.d_model, t = config.micro_batch * config.sequence }, class)
   b.rows = layout_rows(config, b.t, b.backend.align)
   b.padded_rows = layout_rows(config, b.t, GROUP_ALIGNMENT)
@@ -257,8 +261,8 @@ end
 
 -- Builds a model. options: device (opened), config (presets.config), backend (its name), seed,
 -- routing ("model", "multinomial" or "zipf"), precision ("fp32", "bf16" on a GPU, or "fp64" for
--- gradient checks on the CPU). Returns the model, or nil and a message when the device runs out of
--- memory or does not train in that precision.
+-- gradient checks on the CPU), attention (attention.choose; default: its own). Returns the model, or nil
+-- and a message when the device runs out of memory or does not train in that precision.
 local function build(options)
   local b, message = builder(Builder, options)
   if not b then return nil, message end
@@ -308,6 +312,19 @@ function Model:update(text)
   self.count = self.count + 1
   run(self.optimiser)
   return self.loss:totable()[1]
+end
+
+-- How the last micro-batch was spread over the experts: rows of the fullest over the mean, and experts
+-- without any, both as means over the layers; nil where no layer has experts. Reads from the device.
+function Model:expert_load()
+  if #self.loads == 0 then return nil end
+  local slots, fullest, empty = self.t * self.config.top_k, 0, 0
+  for _, load in ipairs(self.loads) do
+    local rows = load:totable()
+    fullest = fullest + math.max(table.unpack(rows)) * #rows / slots
+    for _, count in ipairs(rows) do empty = empty + (count == 0 and 1 or 0) end
+  end
+  return fullest / #self.loads, empty / #self.loads
 end
 
 -- Tokens of one update.

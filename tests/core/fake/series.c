@@ -21,13 +21,40 @@ static int num_pending;
 
 EXPORT fake_launch_function fake_launch;
 
+/* The smaller records lie in the place of a kernel's. */
+static void set_memory(void *slot, uint64_t start_ns, uint64_t end_ns, uint32_t correlation)
+{
+    CUpti_ActivityMemset4 *set = slot;
+    set->kind = CUPTI_ACTIVITY_KIND_MEMSET;
+    set->bytes = 4096;
+    set->start = start_ns;
+    set->end = end_ns;
+    set->correlationId = correlation;
+}
+
+static void copy_memory(void *slot, uint64_t start_ns, uint64_t end_ns, uint32_t correlation)
+{
+    CUpti_ActivityMemcpy6 *copy = slot;
+    copy->kind = CUPTI_ACTIVITY_KIND_MEMCPY;
+    copy->copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_DTOH;
+    copy->bytes = 8192;
+    copy->start = start_ns;
+    copy->end = end_ns;
+    copy->correlationId = correlation;
+}
+
 EXPORT void fake_launch(const char *symbol, uint64_t start_ns, uint64_t end_ns,
                         uint32_t correlation)
 {
-    if (!fake.recording || num_pending == MAX_PENDING)
+    bool set = strcmp(symbol, "memset") == 0, copy = strcmp(symbol, "memcpy") == 0;
+    if (!fake.recording || num_pending == MAX_PENDING || ((set || copy) && !fake.memory))
         return;
     CUpti_ActivityKernel10 *kernel = &pending[num_pending++];
     memset(kernel, 0, sizeof *kernel);
+    if (set || copy) {
+        (set ? set_memory : copy_memory)(kernel, start_ns, end_ns, correlation);
+        return;
+    }
     kernel->kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
     kernel->name = symbol;
     kernel->start = start_ns;
@@ -50,15 +77,15 @@ EXPORT CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFu
 
 EXPORT CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind)
 {
-    (void)kind;
     fake.recording = true;
+    fake.memory = fake.memory || kind == CUPTI_ACTIVITY_KIND_MEMSET;
     return CUPTI_SUCCESS;
 }
 
 EXPORT CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind)
 {
     (void)kind;
-    fake.recording = false;
+    fake.recording = fake.memory = false;
     return CUPTI_SUCCESS;
 }
 

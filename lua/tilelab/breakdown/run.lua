@@ -1,0 +1,109 @@
+-- The run of experiments/layer_breakdown.lua: every backend at every depth, three records, the table of the
+-- split and the figures. What a part that fails would have given is left out, and said.
+
+local lab = require "tilelab"
+local core = require "tilelab_core"
+local Step = require "tilelab.breakdown.step"
+local backends = require "tilelab.model.backends"
+local presets = require "tilelab.model.presets"
+local progress = require "tilelab.progress"
+local rows = require "tilelab.breakdown.rows"
+local texts = require "tilelab.model.text"
+
+local RECORDS = { "layer_breakdown", "step_gemm_cycles", "step_timeline" }
+
+local function check(opt)
+  local known = table.concat(backends.names(), ", ")
+  for _, name in ipairs(opt.backends) do
+    if not backends.get(name) then
+      lab.usage_error("--backends: there is no backend '%s'; choose from %s", name, known)
+    end
+  end
+  for _, depth in ipairs(opt.layers) do
+    if depth < 1 then lab.usage_error("--layers: %d is no depth", depth) end
+  end
+end
+
+-- A writer for each record that this run makes.
+local function open(opt, tokens)
+  local out = {}
+  for _, name in ipairs(RECORDS) do
+    if name ~= "step_gemm_cycles" or opt.rounds > 0 then
+      out[name] = lab.recorded.open { experiment = name, device = opt.device, out = opt.out, record = opt.record,
+        seed = opt.seed, kernels = { table.unpack(opt.kernels) }, extra = { tokens_an_update = tokens,
+          recorded_updates = opt.updates, flag_model = opt.model, flag_precision = opt.precision,
+          flag_routing = opt.routing, flag_micro_batch = opt.micro_batch, flag_text = opt.text.name,
+          flag_text_sha256 = opt.text.sha256 } }
+    end
+  end
+  return out
+end
+
+local function put(out, list, step, opt)
+  for _, row in ipairs(list) do
+    row.backend, row.layers, row.precision = step.backend, step.layers, opt.precision
+    out:row(row)
+    out.filled = true
+  end
+end
+
+-- What fn returns. What it raises is said and gives nil, so that what was measured before stays; Ctrl-C passes.
+local function attempt(what, fn)
+  local ok, result = pcall(fn)
+  if ok then return result end
+  if core.error_kind(result) == "interrupted" then error(result, 0) end
+  progress.break_line()
+  io.stderr:write(("%s: left out: %s\n"):format(what, tostring(result)))
+end
+
+local function measure(opt, out, name, backend, layers)
+  local step = Step.new(opt, backend, layers)
+  for _ = 1, opt.warmup do step:update() end
+  local host_us = step:timed(opt.updates)
+  step:learn()
+  local recorded = step:record(opt.updates)
+  local counted = opt.counters and attempt(name .. ", counters", function() return lab.check(step:count()) end)
+  put(out.layer_breakdown, rows.breakdown(step, recorded, counted or nil, host_us), step, opt)
+  if layers == opt.layers[#opt.layers] then put(out.step_timeline, rows.timeline(step, recorded), step, opt) end
+  local gemms = opt.rounds > 0 and attempt(name .. ", grouped GEMMs alone", function()
+    return step:gemms_alone(opt.rounds)
+  end)
+  if gemms then put(out.step_gemm_cycles, rows.cycles(gemms), step, opt) end
+  return gemms or opt.rounds == 0
+end
+
+local function measure_all(opt, out)
+  local whole = true
+  local bar <close> = lab.progress { total = #opt.backends * #opt.layers, label = "layer_breakdown", unit = "models" }
+  for _, backend in ipairs(opt.backends) do
+    for _, layers in ipairs(opt.layers) do
+      local name = ("%s, %d layer%s"):format(backend, layers, layers == 1 and "" or "s")
+      whole = attempt(name, function() return measure(opt, out, name, backend, layers) end) and whole or false
+      collectgarbage() -- the buffers go back before the next model takes its own
+      collectgarbage()
+      bar:step(1, name)
+    end
+  end
+  return whole
+end
+
+return function(opt)
+  check(opt)
+  local config = lab.check(presets.config(opt.model, { micro_batch = opt.micro_batch }))
+  opt.text = lab.check(texts.load(opt.text, opt.device, config.vocabulary, config.sequence))
+  opt.kernels = { "probe" }
+  for folder in backends.folders:gmatch "%S+" do opt.kernels[#opt.kernels + 1] = folder end
+  lab.check(lab.mkdir(opt.out))
+  local out = open(opt, config.micro_batch * config.sequence * config.update_frequency)
+  local whole = measure_all(opt, out)
+  local figures, text = {}, nil
+  for _, name in ipairs(RECORDS) do
+    local writer = out[name]
+    local data = writer and writer.filled and (whole and writer or writer:keep()):close()
+    if data and name == "layer_breakdown" then text = lab.recorded.module(name).text(data) end
+    if data then table.move(lab.draw.record(data, { folder = opt.out }), 1, 99, #figures + 1, figures) end
+  end
+  if text then io.write("\nWhat one more layer costs, and what of it is saved\n\n", text, "\n\n") end
+  lab.draw.print(figures)
+  return whole
+end

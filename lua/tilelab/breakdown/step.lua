@@ -1,0 +1,191 @@
+-- Runs a training step for its breakdown: with marks around each launch, recorded without them, counted,
+-- and each grouped GEMM beside itself alone. What the records mean, attribute.lua and classes.lua say.
+
+local lab = require "tilelab"
+local attribute = require "tilelab.breakdown.attribute"
+local classes = require "tilelab.breakdown.classes"
+local presets = require "tilelab.model.presets"
+local step = require "tilelab.model.step"
+
+-- copy_bytes: what classes bound by memory are compared with, 1 GiB read and 1 GiB written.
+local Step = { copy_bytes = 1 << 30 }
+Step.__index = Step
+
+-- Bytes of the memsets that mark a launch: of no buffer of the step.
+local MARKS = { open = 4 * 1237, close = 4 * 2371 }
+local COPIES = 7
+local ALONE = 6 -- launches of a grouped GEMM after each other
+
+-- settings: device, model, precision, routing, seed, micro_batch, text; a model of that backend and depth.
+-- Raises what the machine refuses.
+function Step.new(settings, backend, layers)
+  local config = lab.check(presets.config(settings.model, { layers = layers, micro_batch = settings.micro_batch }))
+  local model = lab.check(step.build { device = settings.device, config = config, backend = backend,
+    seed = settings.seed, routing = settings.routing, precision = settings.precision })
+  local self = setmetatable({ device = settings.device, text = settings.text, config = config, model = model,
+    backend = backend, layers = layers, label_of = {} }, Step)
+  self.layout = { slots = model.t * config.top_k, rows = { [model.rows] = true, [model.padded_rows] = true } }
+  self:label()
+  return self
+end
+
+-- What each entry of the model's lists is: {entry, plan (nil: the host's), args, phase, class, pass}.
+function Step:label()
+  local model = self.model
+  for _, name in ipairs { "first", "later", "optimiser" } do
+    local passes = name ~= "optimiser" and classes.passes_of(model[name])
+    for i, entry in ipairs(model[name]) do
+      local args = model.arguments[entry.plan]
+      local plan = args and entry.plan or nil
+      self.label_of[entry] = { entry = entry, plan = plan, args = args, phase = entry.phase,
+        class = classes.of(plan, args), pass = passes and passes[i] or "optimiser" }
+    end
+  end
+end
+
+-- Calls fn while each launch of the given lists goes through launch(label, plan).
+function Step:through(lists, launch, fn)
+  local real = {}
+  for _, list in ipairs(lists) do
+    for _, entry in ipairs(list) do
+      local label, plan = self.label_of[entry], entry.plan
+      real[entry] = plan
+      entry.plan = { launch = function() launch(label, plan) end }
+    end
+  end
+  local ok, message = pcall(fn)
+  for entry, plan in pairs(real) do entry.plan = plan end
+  if not ok then error(message, 0) end
+end
+
+function Step:update() return self.model:update(self.text) end
+
+-- Seconds of updates by the host's clock, as the study takes them.
+function Step:timed(count)
+  local times = {}
+  for i = 1, count do
+    self.device:synchronize()
+    local start = lab.time_us()
+    self:update()
+    self.device:synchronize()
+    times[i] = lab.time_us() - start
+  end
+  return times
+end
+
+local function marker(device, bytes)
+  return lab.check(lab.tensor { device = device, dtype = "i32", shape = { bytes // 4 }, fill = 0 })
+end
+
+-- One update with marks. Sets self.log (labels of its launches), self.pattern (its records without marks) and
+-- self.labels (label of each, false outside).
+function Step:learn()
+  local model, log = self.model, {}
+  local open, close = marker(self.device, MARKS.open), marker(self.device, MARKS.close)
+  local records = lab.check(lab.activity_records(function()
+    self:through({ model.first, model.later, model.optimiser }, function(label, plan)
+      open:fill(0)
+      plan:launch()
+      close:fill(0)
+      log[#log + 1] = label
+    end, function() self:update() end)
+  end, self.device))
+  self.log = log
+  self.pattern, self.labels = attribute.labels(records, log, MARKS)
+  if not self.pattern then lab.check(nil, ("%s, %d layers: %s"):format(self.backend, self.layers, self.labels)) end
+end
+
+-- Records of `updates` whole updates, checked against what was learnt, and of copies after them:
+-- {records, labels, updates, copy_gbps}.
+function Step:record(updates)
+  local words = Step.copy_bytes // 4
+  local copy = lab.check(lab.plan { op = "probe_copy", variant = "smxx_vec16",
+    src = lab.check(lab.tensor { device = self.device, dtype = "fp32", shape = { words }, fill = 0 }),
+    dst = lab.check(lab.tensor { device = self.device, dtype = "fp32", shape = { words }, fill = 0 }) })
+  copy:launch()
+  local all = lab.check(lab.activity_records(function()
+    for _ = 1, updates do self:update() end
+    for _ = 1, COPIES do copy:launch() end
+  end, self.device))
+  local length = #self.pattern
+  local result = { records = {}, labels = {}, updates = updates }
+  for u = 0, updates - 1 do
+    lab.check(attribute.check(all, u * length + 1, self.pattern))
+    table.move(all, u * length + 1, (u + 1) * length, u * length + 1, result.records)
+    table.move(self.labels, 1, length, u * length + 1, result.labels)
+  end
+  if #all ~= updates * length + COPIES then
+    lab.check(nil, ("%d records where %d updates and %d copies make %d"):format(#all, updates, COPIES,
+      updates * length + COPIES))
+  end
+  local times = {}
+  for i = 1, COPIES do times[i] = all[#all - COPIES + i].duration_us end
+  result.copy_gbps = 2 * Step.copy_bytes / lab.stats(times).median * 1e-3
+  return result
+end
+
+-- Counters of each launch of one later micro-batch and of the optimiser: {[label] = {achieved_occupancy,
+-- tensor_active, ...}}; nil and a message where they are refused. They take one pass, so that nothing is
+-- launched twice.
+function Step:count()
+  local chip, message = lab.counters(self.device)
+  if not chip then return nil, message end
+  local passes = lab.check(lab.profile_passes { device = self.device, groups = { "PAPER" } })
+  if passes ~= 1 then return nil, ("the group PAPER takes %d passes here"):format(passes) end
+  local counted = {}
+  self:through({ self.model.later, self.model.optimiser }, function(label, plan)
+    if not label.plan then return plan:launch() end
+    local values = lab.check(lab.profile { device = self.device, groups = { "PAPER" }, flush = false,
+      warmup = false, quiet = true, run = function() plan:launch() end })
+    counted[label] = lab.metrics.by_label(values)
+  end, function()
+    for _, list in ipairs { self.model.later, self.model.optimiser } do
+      for _, entry in ipairs(list) do entry.plan:launch() end
+    end
+  end)
+  lab.profile_close()
+  return counted
+end
+
+-- Microseconds and SM clock of fn, a launch of which is counted `count` times.
+local function timed_cycles(device, start, stop, count, fn)
+  device:clock_mark(1)
+  start:record()
+  for _ = 1, count do fn() end
+  stop:record()
+  device:clock_mark(2)
+  local time_us = start:elapsed_us(stop) / count
+  return { time_us = time_us, mhz = device:clock_mhz(1, 2) }
+end
+
+-- Each grouped GEMM of `rounds` later micro-batches, as the step launches it, and then at once alone, on the
+-- same data and with nothing between its launches. List of {op, layer, step = {samples}, alone = {samples}},
+-- a sample being {time_us, mhz}. Weight gradients add what they compute once more each time.
+function Step:gemms_alone(rounds)
+  local model, list, by_entry = self.model, {}, {}
+  local start, stop, seen = lab.check(self.device:event()), lab.check(self.device:event()), {}
+  for _, entry in ipairs(model.later) do
+    local label = self.label_of[entry]
+    if label.class:find "^grouped_" then
+      local op = classes.product(label.plan, label.args, self.config.expert_ffn)
+      seen[op] = (seen[op] or 0) + 1
+      local item = { op = op, step = {}, alone = {}, variant = label.plan.variant,
+        layer = label.pass == "forward" and seen[op] or self.layers + 1 - seen[op] }
+      list[#list + 1], by_entry[entry] = item, item
+    end
+  end
+  self:through({ model.later }, function(label, plan)
+    local item = by_entry[label.entry]
+    local function launch() plan:launch() end
+    if not item then return launch() end
+    item.step[#item.step + 1] = timed_cycles(self.device, start, stop, 1, launch)
+    item.alone[#item.alone + 1] = timed_cycles(self.device, start, stop, ALONE, launch)
+  end, function()
+    for _ = 1, rounds do
+      for _, entry in ipairs(model.later) do entry.plan:launch() end
+    end
+  end)
+  return list
+end
+
+return Step
