@@ -327,6 +327,7 @@ do -- text
   local path = t.write(os.tmpname(), "ABCDE")
   text = assert(texts.load(path, device, 65536, 1))
   t.is(table.concat(text.tokens:totable(), " "), "16706 17220", "two bytes a token, the first one high")
+  t.is(text.name, path:match "[^/]+$", "a text is known by the name of its file, wherever that lies")
   local none, message = texts.load(path, device, 256, 64)
   t.is(none, nil, "a short text is refused")
   t.like(message, "holds 5 tokens; one sequence needs 65", "with both numbers")
