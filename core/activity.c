@@ -37,7 +37,7 @@ static struct {
     struct entry *entries;
     int count, capacity;
     size_t lost;
-    bool registered, recording;
+    bool registered, recording, copies;
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool is_cuptis_own(const char *symbol)
@@ -77,31 +77,54 @@ static void fill(struct tl_kernel_record *record, const CUpti_ActivityKernel10 *
     record->graph_node = kernel->graphNodeId;
 }
 
-/* With the lock held. */
-static void append(const CUpti_ActivityKernel10 *kernel)
+/* Room for one more entry, zeros but for its symbol; NULL where there is no memory. With the lock
+ * held. */
+static struct entry *append(const char *symbol)
 {
-    if (!kernel->name || is_cuptis_own(kernel->name))
-        return;
     if (state.count == state.capacity) {
         int capacity = state.capacity ? 2 * state.capacity : 256;
         struct entry *entries = realloc(state.entries, (size_t)capacity * sizeof *entries);
         if (!entries) {
             state.lost++;
-            return;
+            return NULL;
         }
         state.entries = entries;
         state.capacity = capacity;
     }
     struct entry *entry = &state.entries[state.count];
     memset(entry, 0, sizeof *entry);
-    entry->record.symbol = strdup(kernel->name);
+    entry->record.symbol = strdup(symbol);
     if (!entry->record.symbol) {
         state.lost++;
-        return;
+        return NULL;
     }
+    state.count++;
+    return entry;
+}
+
+static void append_kernel(const CUpti_ActivityKernel10 *kernel)
+{
+    if (!kernel->name || is_cuptis_own(kernel->name))
+        return;
+    struct entry *entry = append(kernel->name);
+    if (!entry)
+        return;
     fill(&entry->record, kernel);
     entry->correlation = kernel->correlationId;
-    state.count++;
+}
+
+static void append_copy(const CUpti_ActivityMemcpy6 *copy)
+{
+    bool timed = copy->start != 0 && copy->end > copy->start;
+    struct entry *entry = append(TL_ACTIVITY_COPY);
+    if (!entry)
+        return;
+    memcpy(entry->record.name, TL_ACTIVITY_COPY, sizeof TL_ACTIVITY_COPY);
+    entry->record.duration_us = timed ? (double)(copy->end - copy->start) * 1e-3 : NAN;
+    entry->record.start_ns = timed ? (int64_t)copy->start : 0;
+    entry->record.stream = copy->streamId;
+    entry->record.graph_node = copy->graphNodeId;
+    entry->correlation = copy->correlationId;
 }
 
 static void CUPTIAPI buffer_requested(uint8_t **buffer, size_t *size, size_t *max_records)
@@ -125,7 +148,9 @@ static void CUPTIAPI buffer_completed(CUcontext context, uint32_t stream, uint8_
            api.cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS)
         if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL ||
             record->kind == CUPTI_ACTIVITY_KIND_KERNEL)
-            append((const CUpti_ActivityKernel10 *)record);
+            append_kernel((const CUpti_ActivityKernel10 *)record);
+        else if (record->kind == CUPTI_ACTIVITY_KIND_MEMCPY)
+            append_copy((const CUpti_ActivityMemcpy6 *)record);
     if (api.cuptiActivityGetNumDroppedRecords(NULL, 0, &dropped) == CUPTI_SUCCESS)
         state.lost += dropped;
     pthread_mutex_unlock(&state.lock);
@@ -153,7 +178,7 @@ static enum tl_status flush(void)
     return TL_OK;
 }
 
-enum tl_status tl_activity_begin(const struct tl_device *device)
+enum tl_status tl_activity_begin(const struct tl_device *device, bool copies)
 {
     CUcontext context;
     CUptiResult code;
@@ -172,7 +197,12 @@ enum tl_status tl_activity_begin(const struct tl_device *device)
     TL_TRY(flush());
     set_recording(true);
     code = api.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+    state.copies = copies && code == CUPTI_SUCCESS;
+    if (state.copies)
+        code = api.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMCPY);
     if (code != CUPTI_SUCCESS) {
+        if (state.copies)
+            api.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
         set_recording(false);
         return tl_cupti_failed(code, "cuptiActivityEnable", __FILE__, __LINE__);
     }
@@ -195,6 +225,8 @@ enum tl_status tl_activity_end(void)
     enum tl_status status = tl_cupti_synchronize();
     enum tl_status flushed = flush(); /* before the kind is off, lest its last records go with it */
     CUptiResult code = api.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+    if (state.copies)
+        api.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_MEMCPY);
     if (status == TL_OK)
         status = flushed;
     if (status == TL_OK && code != CUPTI_SUCCESS)

@@ -1,5 +1,5 @@
-/* Records of the kernels that a region runs: duration of each kernel alone, launch shape and
- * resources, from CUPTI's Activity API.
+/* Records of the kernels that a region runs, and of its copies where they are wanted: duration of
+ * each alone, launch shape and resources, from CUPTI's Activity API.
  *
  * tl_activity_begin, launches, tl_activity_end, then the records until the next begin. Nothing is
  * recorded outside, where kernels run as they would without; inside, kernels stay concurrent, and
@@ -19,6 +19,9 @@
 extern "C" {
 #endif
 
+/* A copy's name and symbol are TL_ACTIVITY_COPY; it has no shape and no resources. */
+#define TL_ACTIVITY_COPY "memcpy"
+
 struct tl_kernel_record {
     char name[128];      /* the function's own name, without namespaces and arguments */
     const char *symbol;  /* as the linker has it; lives as long as the records */
@@ -36,8 +39,9 @@ struct tl_kernel_record {
     uint64_t graph_node; /* 0 outside CUDA graphs */
 };
 
-/* TL_ERR_ARGUMENT where recording is on already; TL_ERR_UNSUPPORTED with reason and remedy. */
-enum tl_status tl_activity_begin(const struct tl_device *device);
+/* TL_ERR_ARGUMENT where recording is on already; TL_ERR_UNSUPPORTED with reason and remedy.
+ * `copies`: what cudaMemcpyAsync moves gets records, too. */
+enum tl_status tl_activity_begin(const struct tl_device *device, bool copies);
 
 /* Waits for the device and stops recording. TL_ERR_DEVICE where records were lost. */
 enum tl_status tl_activity_end(void);

@@ -112,9 +112,10 @@ void tl_profiler_close(struct tl_profiler *profiler)
     (void)profiler;
 }
 
-enum tl_status tl_activity_begin(const struct tl_device *device)
+enum tl_status tl_activity_begin(const struct tl_device *device, bool copies)
 {
     (void)device;
+    (void)copies;
     return absent();
 }
 

@@ -1,6 +1,7 @@
 /* Kernel records and theoretical occupancy (core/activity.h, core/occupancy.h).
  *
- *   core.recording(device) -> recording | nil, message, code      starts recording kernels
+ *   core.recording(device[, copies = false]) -> recording | nil, message, code      starts recording
+ *       kernels, and copies where they are wanted: their name is "memcpy", their shape 0
  *   recording:finish() -> list of {name, symbol, duration_us, start_ns, grid = {x, y, z}, block =,
  *       cluster =, registers, static_shared_bytes, dynamic_shared_bytes, shared_carveout_bytes,
  *       local_bytes, max_active_clusters, stream, graph_node}; duration_us and start_ns are absent
@@ -42,12 +43,13 @@ static int recording_begin(lua_State *L)
 {
     enum tl_status status;
     luaL_checkany(L, 1);
+    bool copies = lua_toboolean(L, 2);
     struct tl_device *device = tlua_device_get(L, 1, &status);
     struct recording_box *box = lua_newuserdatauv(L, sizeof *box, 0);
     box->on = false;
     luaL_setmetatable(L, RECORDING_TYPE);
     if (device)
-        status = tl_activity_begin(device);
+        status = tl_activity_begin(device, copies);
     if (status != TL_OK)
         return tlua_refused(L, status);
     box->on = true;

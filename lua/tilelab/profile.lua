@@ -13,8 +13,9 @@
 --   lab.profile_passes{device =, groups =, metrics =} -> how often `run` will run
 --   lab.profile_close()            ends the session that is kept for the next call; lab.measure does
 --   lab.counters(device) -> the chip's name | nil, message, code
---   lab.kernel_records(fn[, device = "cuda"]) -> list as of core.recording, each with `occupancy` and
---       its `blocks`; durations are of the kernel alone | nil, message, code
+--   lab.kernel_records(fn[, device = "cuda"[, copies = false]]) -> list as of core.recording, each with
+--       `occupancy` and its `blocks`; durations are of the kernel alone | nil, message, code. With `copies`
+--       also those of cudaMemcpyAsync, named "memcpy"
 --   lab.timeline{device = "cuda", groups = {"TIMELINE"}, metrics = {...}, run = function() ... end,
 --       interval_us = 20, max_samples = 10000} -> {time_us = {...}, values = {metric = {...}},
 --       series = {{name = label, unit =, points = {{x = time_us, y =}, ...}}, ...}}: what the whole GPU
@@ -159,17 +160,17 @@ local function occupancy_of(record, device)
     cluster = volume(record.cluster), max_active_clusters = record.max_active_clusters }
 end
 
-function profile.kernel_records(fn, device)
+function profile.kernel_records(fn, device, copies)
   if type(fn) ~= "function" then error("lab.kernel_records takes a function", 2) end
   local opened, message, code = core.device(device and device_name(device) or "cuda")
   if not opened then return nil, message, code end
-  local recording <close>, reason, reason_code = core.recording(opened)
+  local recording <close>, reason, reason_code = core.recording(opened, copies)
   if not recording then return nil, reason, reason_code end
   fn()
   local records = recording:finish()
   for _, record in ipairs(records) do
     record.blocks = record.grid[1] * record.grid[2] * record.grid[3]
-    record.occupancy = occupancy_of(record, opened)
+    if record.blocks > 0 then record.occupancy = occupancy_of(record, opened) end
   end
   return records
 end

@@ -20,7 +20,7 @@ static int setup(void **state)
 
 static void begin(void)
 {
-    enum tl_status status = tl_activity_begin(&gpu);
+    enum tl_status status = tl_activity_begin(&gpu, false);
     if (status == TL_ERR_UNSUPPORTED) {
         print_message("# %s\n", tl_error_message());
         skip();
@@ -55,6 +55,30 @@ static void records_what_is_launched_inside(void **state)
     assert_null(tl_activity_record_at(-1));
 }
 
+static void copies_are_recorded_where_wanted(void **state)
+{
+    (void)state;
+    begin();
+    launch("memcpy", 1000, 2500, 1);
+    assert_ok(tl_activity_end());
+    assert_null(tl_activity_record_at(0));
+    assert_ok(tl_activity_begin(&gpu, true));
+    launch("_Z1xPf", 4000, 5000, 2);
+    launch("memcpy", 1000, 2500, 1);
+    assert_ok(tl_activity_end());
+    const struct tl_kernel_record *record = tl_activity_record_at(0);
+    assert_string_equal(record->name, TL_ACTIVITY_COPY);
+    assert_string_equal(record->symbol, TL_ACTIVITY_COPY);
+    assert_true(record->duration_us == 1.5);
+    assert_int_equal(record->grid[0], 0);
+    assert_string_equal(tl_activity_record_at(1)->name, "x");
+    assert_null(tl_activity_record_at(2));
+    begin(); /* off again */
+    launch("memcpy", 1000, 2500, 1);
+    assert_ok(tl_activity_end());
+    assert_null(tl_activity_record_at(0));
+}
+
 static void regions_follow_each_other(void **state)
 {
     (void)state;
@@ -77,20 +101,21 @@ static void lost_records_and_nesting_are_errors(void **state)
 {
     (void)state;
     begin();
-    assert_fails(TL_ERR_ARGUMENT, "recorded already", tl_activity_begin(&gpu));
+    assert_fails(TL_ERR_ARGUMENT, "recorded already", tl_activity_begin(&gpu, false));
     launch("_Z1xPf", 1000, 2000, 1);
     fake->lost = 7;
     assert_fails(TL_ERR_DEVICE, "7 kernel records were lost", tl_activity_end());
     assert_fails(TL_ERR_ARGUMENT, "no region is recorded", tl_activity_end());
     begin();
     assert_ok(tl_activity_end());
-    assert_fails(TL_ERR_UNSUPPORTED, "use a CUDA device", tl_activity_begin(cpu_device()));
+    assert_fails(TL_ERR_UNSUPPORTED, "use a CUDA device", tl_activity_begin(cpu_device(), false));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_what_is_launched_inside),
+        cmocka_unit_test(copies_are_recorded_where_wanted),
         cmocka_unit_test(regions_follow_each_other),
         cmocka_unit_test(lost_records_and_nesting_are_errors),
     };

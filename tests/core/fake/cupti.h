@@ -19,14 +19,15 @@ struct fake_cupti {
     bool range_open;
 
     int registrations, lost; /* of activity callbacks; records that did not fit */
-    bool recording;
+    bool recording, copies;
 
     int samples;         /* that sampling over time takes */
     bool overflow, full; /* of its hardware buffer, of its image */
     int sampling;        /* sessions that are open */
 };
 
-/* "Launches" a kernel: recorded where recording is on, and delivered by the next flush. */
+/* "Launches" a kernel, or a copy where the symbol is memcpy: recorded where recording of it is on,
+ * and delivered by the next flush. */
 typedef void fake_launch_function(const char *symbol, uint64_t start_ns, uint64_t end_ns,
                                   uint32_t correlation);
 

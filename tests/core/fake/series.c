@@ -26,8 +26,19 @@ EXPORT void fake_launch(const char *symbol, uint64_t start_ns, uint64_t end_ns,
 {
     if (!fake.recording || num_pending == MAX_PENDING)
         return;
+    bool copy = strcmp(symbol, "memcpy") == 0;
+    if (copy && !fake.copies)
+        return;
     CUpti_ActivityKernel10 *kernel = &pending[num_pending++];
     memset(kernel, 0, sizeof *kernel);
+    if (copy) {
+        CUpti_ActivityMemcpy6 record = {.kind = CUPTI_ACTIVITY_KIND_MEMCPY,
+                                        .start = start_ns,
+                                        .end = end_ns,
+                                        .correlationId = correlation};
+        memcpy(kernel, &record, sizeof record);
+        return;
+    }
     kernel->kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
     kernel->name = symbol;
     kernel->start = start_ns;
@@ -50,15 +61,13 @@ EXPORT CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFu
 
 EXPORT CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind)
 {
-    (void)kind;
-    fake.recording = true;
+    *(kind == CUPTI_ACTIVITY_KIND_MEMCPY ? &fake.copies : &fake.recording) = true;
     return CUPTI_SUCCESS;
 }
 
 EXPORT CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind)
 {
-    (void)kind;
-    fake.recording = false;
+    *(kind == CUPTI_ACTIVITY_KIND_MEMCPY ? &fake.copies : &fake.recording) = false;
     return CUPTI_SUCCESS;
 }
 
