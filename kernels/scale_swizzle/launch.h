@@ -66,11 +66,12 @@ static inline enum tl_status tl_scale_check_aligned(const struct tl_plan *plan, 
     return TL_OK;
 }
 
-/* Lets a kernel have that much dynamic shared memory. */
+/* Lets a kernel have that much dynamic shared memory. The 48 KiB that need no leave hold what the
+ * kernel has of static shared memory, too: up to 32 KiB here. */
 static inline enum tl_status tl_scale_allow_shared(const struct tl_plan *plan, const void *kernel,
                                                    size_t bytes)
 {
-    if (bytes <= 48 * 1024)
+    if (bytes <= 16 * 1024)
         return TL_OK;
     return TL_CUDA_STATUS(
         plan, "shared memory of scale_swizzle",

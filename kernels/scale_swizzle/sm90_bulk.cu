@@ -11,7 +11,7 @@
 #include "kernels/scale_swizzle/registers.cuh"
 #include "kernels/scale_swizzle/row_tiles.cuh"
 
-enum { MOST_THREADS = 512, MOST_STAGES = 8, VECTOR = 16, MOST_COLUMNS = 512 };
+enum { MOST_THREADS = 512, MOST_STAGES = 8, VECTOR = 16, MOST_COLUMNS = 512, MOST_SHARED = 227 * 1024 };
 
 extern __shared__ __align__(128) uint8_t stages[];
 
@@ -138,7 +138,7 @@ static enum tl_status launch(const struct tl_plan *plan, const struct tl_args *a
         return TL_FAIL(TL_ERR_ARGUMENT,
                        "scale_swizzle/sm90_bulk: 'scales' at %p must be aligned to %d bytes",
                        (const void *)p.scales, (int)VECTOR);
-    if (shared > 227 * 1024)
+    if (shared > MOST_SHARED)
         return TL_FAIL(TL_ERR_ILLEGAL,
                        "scale_swizzle/sm90_bulk: num_stages %d of %d columns takes %zu bytes of "
                        "shared memory, more than a block can have",
@@ -167,13 +167,21 @@ static enum tl_status legal(const struct tl_problem *problem)
     return tl_scale_legal(problem);
 }
 
-/* As many blocks as fit, each with room for NUM_STAGES row tiles. */
+/* Four row tiles in flight a block, and up to three blocks: more of either gains nothing on an H200.
+ * Where that is more shared memory than there is, fewer blocks, then fewer stages. */
 static enum tl_status plan_tunables(struct tl_plan *plan)
 {
-    int64_t stage = TL_SCALE_TILE_ROWS * plan->problem.dim[TL_SCALE_COLUMNS];
-    plan->tunable[NUM_STAGES] = stage > 32768 ? 2 : 3;
-    int64_t fit = 220 * 1024 / (plan->tunable[NUM_STAGES] * (stage > 0 ? stage : 1) + 2048);
-    plan->tunable[BLOCKS] = (int)(fit >= 6 ? 6 : fit >= 4 ? 4 : fit >= 1 ? fit : 1);
+    const int64_t *dim = plan->problem.dim;
+    int64_t stage = TL_SCALE_TILE_ROWS * dim[TL_SCALE_COLUMNS], fixed = sizeof(stage_control);
+    if (plan->problem.present[TL_SCALE_GROUP_ENDS] && dim[TL_SCALE_NUM_GROUPS] > TL_FEW_GROUPS)
+        fixed += (int64_t)tl_many_groups<TL_SCALE_TILE_ROWS>::shared_bytes(
+            (int)dim[TL_SCALE_NUM_GROUPS]);
+    int stages = 4;
+    while (stages > 1 && stages * stage + fixed > MOST_SHARED)
+        stages--;
+    int64_t fit = (MOST_SHARED + 1024) / (stages * stage + fixed + 1024);
+    plan->tunable[NUM_STAGES] = stages;
+    plan->tunable[BLOCKS] = (int)(fit > 3 ? 3 : fit > 1 ? fit : 1);
     return TL_OK;
 }
 

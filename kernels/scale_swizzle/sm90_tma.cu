@@ -182,9 +182,9 @@ extern "C" const struct tl_kernel tl_kernel_scale_swizzle_sm90_tma = {
     .arch = "sm90",
     .summary = "K groups: boxes by TMA, several in flight, transposed in registers.",
     .tunables = {{"block_threads", 128, block_threads},
-                 {"box_columns", 64, box_columns},
-                 {"num_stages", 4, num_stages},
-                 {"blocks_per_multiprocessor", 5, blocks_per_multiprocessor}},
+                 {"box_columns", 128, box_columns},
+                 {"num_stages", 2, num_stages},
+                 {"blocks_per_multiprocessor", 4, blocks_per_multiprocessor}},
     .legal = legal,
     .launch = launch,
 };

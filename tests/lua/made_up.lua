@@ -276,6 +276,119 @@ function builders.gemm_ladder(add)
   end
 end
 
+-- Kernels of the scale swizzle: variant, share of a copy's speed at 4096 and at 512 columns, occupancy by the
+-- launch and as achieved, bytes used of the sectors loaded and stored, percent.
+local SWIZZLE = { { "smxx_naive", 0.134, 0.2, 100, 15, 6, 100 }, { "smxx_col_parallel", 0.227, 0.31, 100, 80, 12, 13 },
+  { "smxx_vec16", 0.258, 0.33, 56, 50, 12, 100 }, { "smxx_smem", 0.77, 0.65, 81, 62, 96, 100 },
+  { "sm90_tma", 0.87, 0.78, 38, 35, "-", 100 }, { "smxx_registers", 0.9, 0.87, 56, 51, 71, 100 } }
+
+local function swizzle_copy_us(bytes) return 1.4 + bytes / 4e6 end
+
+-- Calls fn(p, kernel, time_us, copy_us) for each K-grouped problem and each kernel.
+local function each_swizzle(fn)
+  for _, cols in ipairs { 4096, 512 } do
+    for _, rows in ipairs { 8192, 7168, 5120, 2048 } do
+      for _, groups in ipairs { 8, 32 } do
+        local p = { grouping = "k_groups", rows = rows, cols = cols, groups = groups,
+          bytes = rows * (2 * cols + 1.5 * groups) }
+        for _, kernel in ipairs(SWIZZLE) do
+          local share = kernel[cols == 4096 and 2 or 3] * (groups == 8 and 1 or 0.98)
+          local copy_us = swizzle_copy_us(p.bytes)
+          fn(p, kernel, copy_us / share, copy_us)
+        end
+      end
+    end
+  end
+end
+
+local function swizzle_row(p, variant, time_us, copy_us, more)
+  local row = { grouping = p.grouping, rows = p.rows, cols = p.cols, groups = p.groups, variant = variant,
+    time_us = time_us, time_us_lo = time_us * 0.99, time_us_hi = time_us * 1.02, copy_us = copy_us,
+    copy_ratio = copy_us / time_us, logical_gbps = p.bytes / time_us * 1e-3 }
+  for column, value in pairs(more) do row[column] = value end
+  return row
+end
+
+function builders.scale_swizzle(add)
+  local schema = require("tilelab.draw.scale_swizzle").schema
+  local function row(p, variant, time_us, copy_us, more)
+    local made = swizzle_row(p, variant, time_us, copy_us, more)
+    for _, column in ipairs(schema) do made[column[1]] = made[column[1]] or "-" end
+    add(made)
+  end
+  each_swizzle(function(p, kernel, time_us, copy_us)
+    local tiles = kernel[1] ~= "smxx_naive" and 16 or "-"
+    if kernel[1] == "smxx_naive" and p.groups == 8 then
+      row(p, "host_loop", 30000, copy_us, { flush = "none", call_us = 30000 })
+    end
+    for i, threads in ipairs { 128, 256 } do
+      row(p, kernel[1], time_us * (0.98 + 0.02 * i), copy_us, { flush = "dirty", block_threads = threads,
+        tiles_per_block = tiles, call_us = time_us + 6, occupancy_theoretical_pct = kernel[4], limiter = "registers",
+        waves = 7.5, dram_gbps = i == 1 and 2000 or "-", occupancy_achieved_pct = i == 1 and kernel[5] or "-",
+        bank_conflict_pct = i == 1 and 0 or "-", sectors_per_request_ld = i == 1 and kernel[1] ~= "sm90_tma" and 16
+        or "-", sectors_per_request_st = i == 1 and 16 or "-", top_stall = i == 1 and "long_scoreboard" or "-" })
+    end
+    row(p, kernel[1], time_us * 0.9, copy_us * 0.87, { flush = "clean", block_threads = 128, tiles_per_block = tiles })
+  end)
+  for _, other in ipairs { { "m_groups", 131072, 224, 8, 0.94 }, { "m_groups", 131072, 64, 8, 0.89 },
+    { "m_groups", 16640, 160, 8, 0.8 }, { "per_group_3d", 2560, 96, 32, 0.93 }, { "dense", 32768, 96, 1, 0.89 } } do
+    local p = { grouping = other[1], rows = other[2], cols = other[3], groups = other[4] }
+    p.bytes = 2 * p.rows * p.cols * (p.grouping == "per_group_3d" and p.groups or 1)
+    local copy_us = swizzle_copy_us(p.bytes)
+    for i, variant in ipairs { "sm90_bulk", "smxx_registers" } do
+      row(p, variant, copy_us / other[5] * (1 + 0.02 * i), copy_us, { flush = "dirty", block_threads = 256,
+        tiles_per_block = 32, call_us = 8, occupancy_achieved_pct = 40, top_stall = "long_scoreboard",
+        bank_conflict_pct = 0, sectors_per_request_st = 16 })
+    end
+  end
+end
+
+function builders.scale_swizzle_causes(add)
+  local schema = require("tilelab.draw.scale_swizzle_causes").schema
+  local function row(series, p, variant, setting, time_us, copy_us, more)
+    local made = swizzle_row(p, variant, time_us, copy_us, more)
+    made.series, made.setting, made.registers = series, setting, 54
+    for _, column in ipairs(schema) do made[column[1]] = made[column[1]] or "-" end
+    add(made)
+  end
+  each_swizzle(function(p, kernel, time_us, copy_us)
+    local more = { occupancy_theoretical_pct = kernel[4], occupancy_achieved_pct = kernel[5], limiter = "registers",
+      load_efficiency_pct = kernel[6], store_efficiency_pct = kernel[7], bank_conflict_pct = 0, issue_active_pct = 30,
+      alu_pct = 12, l1_pct = 40, instructions = 1e6, dram_gbps = 2000 }
+    for i, reason in ipairs { "long_scoreboard", "lg_throttle", "drain", "barrier", "short_scoreboard", "wait",
+      "no_instruction" } do
+      more["stall_" .. reason .. "_pct"] = i == 1 and 40 or (i * kernel[5]) % 11
+    end
+    more.stall_other_pct = 10
+    row("variants", p, kernel[1], "block_threads=128", time_us, copy_us, more)
+    if p.rows == 8192 and p.groups == 8 and kernel[1] ~= "sm90_tma" then
+      for step, kib in ipairs { 1, 28, 56, 113 } do
+        row("occupancy", p, kernel[1], "held_shared_kib=" .. kib, time_us * (1 + 0.02 * step ^ 3), copy_us,
+          { occupancy_theoretical_pct = kernel[4] / step, occupancy_achieved_pct = kernel[5] / step,
+            limiter = "registers", issue_active_pct = 30,
+            in_flight_kib = kernel[1] == "smxx_registers" and 72 / step or nil })
+      end
+    end
+    if p.rows == 8192 and p.groups == 8 and p.cols == 4096 and kernel[1] == "sm90_tma" then
+      for _, blocks in ipairs { 2, 4 } do
+        for _, stages in ipairs { 1, 2, 4 } do
+          row("in_flight", p, kernel[1], ("blocks_per_multiprocessor=%d num_stages=%d"):format(blocks, stages),
+            time_us * (1 + 1 / (blocks * stages)), copy_us, { in_flight_kib = 10 * blocks * stages,
+              occupancy_achieved_pct = 6 * blocks, occupancy_theoretical_pct = 38 })
+        end
+      end
+      for _, threads in ipairs { 64, 256 } do
+        row("warps", p, kernel[1], "block_threads=" .. threads, time_us * (1 + 16 / threads), copy_us,
+          { in_flight_kib = 160 })
+      end
+      for _, bytes in ipairs { 8, 16 } do
+        row("load_bytes", p, "smxx_registers", ("held_shared_kib=56 load_bytes=%d"):format(bytes),
+          time_us * (1.2 - bytes / 100), copy_us, { occupancy_theoretical_pct = 25, in_flight_kib = 2 * bytes })
+      end
+    end
+  end)
+end
+
 -- Experiments that can be made up, sorted.
 function made_up.experiments()
   local names = {}

@@ -1,0 +1,56 @@
+local lab = dofile((arg[0]:match("^.*/") or "./") .. "../lua/bootstrap.lua")
+
+-- Question: is occupancy what limits the kernels that bring e8m0 scales into their blocked layout, or is it
+-- coalescing, bank conflicts, bytes in flight, integer work, launch latency? Every variant at the published
+-- shapes, block size and tiles per block swept, against copies of as many bytes; then one thing at a time.
+
+local ROWS, COLUMNS, GROUPS = { 8192, 7168, 5120, 2048 }, { 4096, 512 }, { 8, 32 }
+
+local OTHERS = { -- grouping, rows, columns, groups
+  { "m_groups", 131072, 224, 8 }, { "m_groups", 131072, 64, 8 }, { "m_groups", 16640, 160, 8 },
+  { "per_group_3d", 2560, 96, 32 }, { "dense", 32768, 96, 1 },
+}
+
+local CONTROLLED = { { 8192, 4096, 8 }, { 8192, 512, 8 } } -- where one thing is varied at a time
+
+lab.main(function()
+  local opt = lab.options {
+    summary = "Scales to the blocked layout: what limits the kernels, by timing, counters and controlled series.",
+    { "device", "string", "cuda", "GPU" },
+    { "only", "string", "(", "problems whose name has this in it, such as k_groups or 512)", value = "TEXT" },
+    { "rounds", "integer", 40, "every setting once a round", min = 6 },
+    { "clean_rounds", "integer", 20, "rounds with clean lines in L2", min = 6 },
+    { "calls", "integer", 11, "calls timed from the host", min = 3 },
+    { "counters", "boolean", true, "do not count, which takes most of the time" },
+    { "preset", "string", nil, "width of the figures; default: each one's own",
+      choices = { "acm-column", "acm-full", "ieee-column", "neurips" } },
+    { "out", "string", "out/scale_swizzle", "folder for the results", value = "FOLDER" },
+    { "record", "boolean", false, "keep the result under experiments/recorded" },
+  }
+  local device = lab.check(lab.gpu(opt.device))
+  local problem = require "tilelab.scale_swizzle.problem"
+  local function chosen(list)
+    local kept = {}
+    for _, p in ipairs(list) do
+      if problem.name(p):find(opt.only, 1, true) then kept[#kept + 1] = p end
+    end
+    return kept
+  end
+  local problems, controlled = {}, {}
+  local function k_groups(rows, columns, groups)
+    return problem.new { grouping = "k_groups", rows = rows, columns = columns, groups = groups }
+  end
+  for _, columns in ipairs(COLUMNS) do
+    for _, rows in ipairs(ROWS) do
+      for _, groups in ipairs(GROUPS) do problems[#problems + 1] = k_groups(rows, columns, groups) end
+    end
+  end
+  for _, other in ipairs(OTHERS) do
+    problems[#problems + 1] = problem.new { grouping = other[1], rows = other[2], columns = other[3],
+      groups = other[4] }
+  end
+  for i, shape in ipairs(CONTROLLED) do controlled[i] = k_groups(shape[1], shape[2], shape[3]) end
+  return require("tilelab.scale_swizzle.study").run { device = device, problems = chosen(problems),
+    series_problems = chosen(controlled), rounds = opt.rounds, clean_rounds = opt.clean_rounds, calls = opt.calls,
+    counted = opt.counters, out = opt.out, record = opt.record, preset = opt.preset }
+end)

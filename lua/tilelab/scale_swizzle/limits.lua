@@ -1,0 +1,280 @@
+-- What limits the scale-swizzle kernels: sentences computed from scale_swizzle.tsv and scale_swizzle_causes.tsv.
+--
+--   limits.shown(causes) -> rows of the series `variants` of 8 K groups, 8192 rows: 4096 and 512 columns
+--   limits.top_stall(row) -> the reason with the largest share of a row's stalls; nil where none was counted
+--   limits.answers(data, causes) -> lines: what each possible limit does, where there are rows to tell
+--
+-- A quantity counts as no limit where taking it away, or adding to it, changes the time by less than 5 %.
+
+local causes_module = require "tilelab.draw.scale_swizzle_causes"
+local counters = require "tilelab.scale_swizzle.counters"
+local rows = require "tilelab.rows"
+local swizzle = require "tilelab.draw.scale_swizzle"
+
+local limits = {}
+
+local SMALL = 1.05 -- a factor of time that counts as none
+local COMMON = { rows = "8192", groups = "8", grouping = "k_groups" }
+local where, number = causes_module.where, rows.number
+
+local function time(row) return tonumber(row.time_us) end
+
+local function with(conditions)
+  local all = {}
+  for column, text in pairs(COMMON) do all[column] = text end
+  for column, text in pairs(conditions) do all[column] = text end
+  return all
+end
+
+function limits.shown(causes)
+  local list = {}
+  for _, cols in ipairs { "4096", "512" } do
+    for _, variant in ipairs(swizzle.VARIANTS) do
+      for _, row in ipairs(where(causes.rows, with { series = "variants", cols = cols, variant = variant[1] })) do
+        list[#list + 1] = row
+      end
+    end
+  end
+  return list
+end
+
+function limits.top_stall(row)
+  local top, most = nil, 0
+  for _, reason in ipairs(counters.STALLS) do
+    local share = number(row["stall_" .. reason .. "_pct"])
+    if share and share > most then top, most = reason, share end
+  end
+  return top
+end
+
+-- Rank correlation of two columns over a list of rows; nil for fewer than four.
+function limits.rank_correlation(list, a, b)
+  local function ranks(column)
+    local order, rank = {}, {}
+    for i = 1, #list do order[i] = i end
+    table.sort(order, function(x, y) return column(list[x]) < column(list[y]) end)
+    local first = 1
+    while first <= #order do -- equal values share the mean of their ranks
+      local last = first
+      while order[last + 1] and column(list[order[last + 1]]) == column(list[order[first]]) do last = last + 1 end
+      for k = first, last do rank[order[k]] = (first + last) / 2 end
+      first = last + 1
+    end
+    return rank
+  end
+  if #list < 4 then return nil end
+  local x, y, mean = ranks(a), ranks(b), (#list + 1) / 2
+  local xy, xx, yy = 0, 0, 0
+  for i = 1, #list do
+    xy, xx, yy = xy + (x[i] - mean) * (y[i] - mean), xx + (x[i] - mean) ^ 2, yy + (y[i] - mean) ^ 2
+  end
+  return xx > 0 and yy > 0 and xy / math.sqrt(xx * yy) or nil
+end
+
+-- --- occupancy --------------------------------------------------------------------------------
+
+local function correlation(causes)
+  local list = {}
+  for _, row in ipairs(where(causes.rows, { series = "variants", grouping = "k_groups" })) do
+    if number(row.occupancy_achieved_pct) then list[#list + 1] = row end
+  end
+  local rank = limits.rank_correlation(list, function(row) return tonumber(row.occupancy_achieved_pct) end,
+    function(row) return tonumber(row.logical_gbps) end)
+  return rank and ("over %d pairs of kernel and shape, throughput and achieved occupancy have a rank correlation of "
+    .. "%.2f"):format(#list, rank)
+end
+
+-- Of a kernel whose occupancy alone is varied: what the lowest costs, and from where on more brings nothing.
+local function held(causes, variant, cols)
+  local list = {}
+  for _, row in ipairs(where(causes.rows, with { series = "occupancy", variant = variant, cols = cols })) do
+    if number(row.occupancy_achieved_pct) then list[#list + 1] = row end
+  end
+  if #list < 2 then return nil end
+  table.sort(list, function(a, b) return tonumber(a.occupancy_achieved_pct) < tonumber(b.occupancy_achieved_pct) end)
+  local low, high, best = list[1], list[#list], math.huge
+  for _, row in ipairs(list) do best = math.min(best, time(row)) end
+  local enough = high
+  for i = #list, 1, -1 do
+    if time(list[i]) > SMALL * best then break end
+    enough = list[i]
+  end
+  return { low = tonumber(low.occupancy_achieved_pct), high = tonumber(high.occupancy_achieved_pct),
+    factor = time(low) / time(high), enough = tonumber(enough.occupancy_achieved_pct),
+    saturated = enough ~= high or time(high) > SMALL * best, less = time(high) > SMALL * best }
+end
+
+local function occupancy(causes)
+  local parts = {}
+  for _, cols in ipairs { "4096", "512" } do
+    for _, variant in ipairs(swizzle.VARIANTS) do
+      local one = held(causes, variant[1], cols)
+      if one then
+        parts[#parts + 1] = ("  %s, %s columns: from %.0f to %.0f %% the time grows %.2f-fold; %s"):format(variant[1],
+          cols, one.high, one.low, one.factor, one.less and "less than the highest is faster" or one.saturated
+            and ("above %.0f %% more occupancy brings less than 5 %%"):format(one.enough)
+            or "more occupancy would bring more")
+      end
+    end
+  end
+  local whole = correlation(causes)
+  if #parts == 0 and not whole then return nil end
+  table.insert(parts, 1, "Occupancy: " .. (whole or "not counted") .. (#parts > 0 and ". Varied alone:" or "."))
+  return table.concat(parts, "\n")
+end
+
+-- --- access -----------------------------------------------------------------------------------
+
+local function of_variants(causes, columns, format)
+  local parts = {}
+  for _, row in ipairs(where(causes.rows, with { series = "variants", cols = "4096" })) do
+    local values = {}
+    for i, column in ipairs(columns) do
+      local value = number(row[column])
+      values[i] = value and ("%.0f"):format(value) or "-"
+    end
+    parts[#parts + 1] = ("%s %s (copy ratio %.2f)"):format(row.variant, format:format(table.unpack(values)),
+      tonumber(row.copy_ratio))
+  end
+  return #parts > 0 and table.concat(parts, "; ")
+end
+
+local function coalescing(causes)
+  local text = of_variants(causes, { "load_efficiency_pct", "store_efficiency_pct" }, "%s / %s")
+  return text and "Coalescing: bytes used of the sectors moved, loads / stores in percent, 8192 x 4096: " .. text .. "."
+end
+
+local function bank_conflicts(causes)
+  local worst, fine
+  for _, row in ipairs(where(causes.rows, { series = "variants" })) do
+    local share = number(row.bank_conflict_pct)
+    if share and (not worst or share > tonumber(worst.bank_conflict_pct)) then worst = row end
+    fine = fine or share ~= nil
+  end
+  if not fine then return nil end
+  local share = tonumber(worst.bank_conflict_pct)
+  return ("Bank conflicts: at most %.1f %% of the wavefronts of shared memory (%s, %s): %s."):format(share,
+    worst.variant, swizzle.problem_of(worst), share < 5 and "no limit of any kernel here" or "a cost of that kernel")
+end
+
+-- --- bytes in flight --------------------------------------------------------------------------
+
+-- Of the rows of one series: what the fewest bytes cost, and from where on more bring nothing.
+local function flight(list, what)
+  table.sort(list, function(a, b) return tonumber(a.in_flight_kib) < tonumber(b.in_flight_kib) end)
+  local best, enough = math.huge, nil
+  for _, row in ipairs(list) do best = math.min(best, time(row)) end
+  for _, row in ipairs(list) do
+    if not enough and time(row) <= SMALL * best then enough = row end
+  end
+  local first, last = list[1], list[#list]
+  return ("%s: %.0f KiB a multiprocessor take %.2f times as long as %.0f; %.0f are enough"):format(what,
+    tonumber(first.in_flight_kib), time(first) / time(last), tonumber(last.in_flight_kib),
+    tonumber(enough.in_flight_kib))
+end
+
+local function bytes_in_flight(causes)
+  local parts = {}
+  for _, blocks in ipairs { 2, 4 } do
+    local list = {}
+    for _, row in ipairs(where(causes.rows, { series = "in_flight" })) do
+      if causes_module.tunable(row, "blocks_per_multiprocessor") == blocks and number(row.in_flight_kib) then
+        list[#list + 1] = row
+      end
+    end
+    if #list > 1 then parts[#parts + 1] = flight(list, ("sm90_tma, %d blocks of 4 warps"):format(blocks)) end
+  end
+  for _, kib in ipairs { 28, 56, 113 } do
+    local by_bytes = {}
+    for _, row in ipairs(where(causes.rows, { series = "load_bytes" })) do
+      if causes_module.tunable(row, "held_shared_kib") == kib then
+        by_bytes[causes_module.tunable(row, "load_bytes")] = row
+      end
+    end
+    if by_bytes[8] and by_bytes[16] then
+      parts[#parts + 1] = ("smxx_registers at %s %% occupancy: 8-byte loads take %.2f times as long as 16-byte ones")
+        :format(number(by_bytes[16].occupancy_theoretical_pct) and ("%.0f"):format(
+          by_bytes[16].occupancy_theoretical_pct) or "held", time(by_bytes[8]) / time(by_bytes[16]))
+    end
+  end
+  local warps = where(causes.rows, { series = "warps" })
+  if #warps > 1 then
+    table.sort(warps, function(a, b)
+      return causes_module.tunable(a, "block_threads") < causes_module.tunable(b, "block_threads")
+    end)
+    parts[#parts + 1] = ("sm90_tma with the bytes held: %d threads a block take %.2f times as long as %d"):format(
+      causes_module.tunable(warps[1], "block_threads"), time(warps[1]) / time(warps[#warps]),
+      causes_module.tunable(warps[#warps], "block_threads"))
+  end
+  return #parts > 0 and "Bytes in flight: " .. table.concat(parts, "; ") .. "." or nil
+end
+
+-- --- instructions and launch ------------------------------------------------------------------
+
+local function integer_work(causes)
+  local text = of_variants(causes, { "issue_active_pct", "alu_pct" }, "%s / %s")
+  return text and "Integer work: cycles in which a scheduler issued / use of the integer pipe in percent, 8192 x 4096: "
+    .. text .. "."
+end
+
+local function launch(data)
+  local floor, parts = tonumber(data.provenance.null_us_1), {}
+  if not floor then return nil end
+  local best = swizzle.fastest(data.rows, function(row)
+    return row.grouping == "k_groups" and row.groups == "8" and swizzle.problem_of(row)
+  end)
+  local list = {}
+  for _, row in pairs(best) do list[#list + 1] = row end
+  if #list == 0 then return nil end
+  table.sort(list, function(a, b) return time(a) < time(b) end)
+  for _, row in ipairs { list[1], list[#list] } do
+    parts[#parts + 1] = ("%.0f %% of %.2f us at %s x %s"):format(100 * floor / time(row), time(row), row.rows, row.cols)
+  end
+  local call = number(list[1].call_us)
+  return ("Launch: a kernel that does nothing takes %.2f us, %s%s."):format(floor, table.concat(parts, " and "),
+    call and (" of the fastest kernels; a call of the smaller takes %.1f us"):format(call) or "")
+end
+
+-- --- verdicts ---------------------------------------------------------------------------------
+
+-- What binds a kernel first, by its counters: {text}. The order is that of what can be taken away.
+local function verdict(data, causes, row)
+  local floor, ratio = tonumber(data.provenance.null_us_1), tonumber(row.copy_ratio)
+  local load, store = number(row.load_efficiency_pct), number(row.store_efficiency_pct)
+  local conflicts, issue = number(row.bank_conflict_pct), number(row.issue_active_pct)
+  local one = held(causes, row.variant, row.cols)
+  if ratio >= 0.85 then return ("memory itself: %.0f %% of a copy's speed"):format(100 * ratio) end
+  if load and load < 50 or store and store < 50 then
+    return ("access pattern: %s %% of the loaded and %s %% of the stored sectors' bytes are used"):format(
+      load and ("%.0f"):format(load) or "-", store and ("%.0f"):format(store) or "-")
+  end
+  if conflicts and conflicts >= 10 then return ("bank conflicts: %.0f %% of the wavefronts"):format(conflicts) end
+  if issue and issue >= 60 then return ("instructions: schedulers issue in %.0f %% of the cycles"):format(issue) end
+  if floor and floor / time(row) >= 0.15 then
+    return ("launch and latency: a kernel that does nothing takes %.0f %% of it"):format(100 * floor / time(row))
+  end
+  if one and not one.saturated then return "occupancy: more of it would bring more" end
+  local top = limits.top_stall(row)
+  return top and "latency: most warps wait for " .. top or "not counted"
+end
+
+local function verdicts(data, causes)
+  local lines = {}
+  for _, row in ipairs(limits.shown(causes)) do
+    lines[#lines + 1] = ("  %s, %s columns: %s"):format(row.variant, row.cols, verdict(data, causes, row))
+  end
+  if #lines == 0 then return nil end
+  return "What limits first, 8192 rows, 8 groups:\n" .. table.concat(lines, "\n")
+end
+
+function limits.answers(data, causes)
+  local list = {}
+  for _, text in ipairs { occupancy(causes) or false, coalescing(causes) or false, bank_conflicts(causes) or false,
+    bytes_in_flight(causes) or false, integer_work(causes) or false, launch(data) or false,
+    verdicts(data, causes) or false } do
+    if text then list[#list + 1] = text end
+  end
+  return list
+end
+
+return limits
