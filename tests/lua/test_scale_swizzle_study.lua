@@ -51,8 +51,8 @@ t.is(settings.in_flight_kib(launch, 132, "smxx_smem", {}), nil, "what the compil
 -- A GPU that is none: every launch of a plan leaves a record.
 
 local launched = {}
-local function record(name, time)
-  launched[#launched + 1] = { name = name, duration_us = time, blocks = 264, grid = { 264, 1, 1 },
+local function record(name, time, kind)
+  launched[#launched + 1] = { kind = kind or "kernel", name = name, duration_us = time, blocks = 264, grid = { 264, 1, 1 },
     block = { 32, 4, 1 }, registers = 54, occupancy = { percent = 50, limiter = "registers", waves = 1,
       blocks_per_multiprocessor = 9 } }
 end
@@ -67,6 +67,7 @@ for variant in pairs(TIME) do
 end
 
 local real = { kernels = lab.kernels, plan = lab.plan, profile = lab.profile, records = lab.kernel_records,
+  activity = lab.activity_records,
   flush = timing.flush, print = print, folder = lab.recorded.folder }
 local wrong, refuse_counters, clumsy
 function lab.kernels(op) return op == "scale_swizzle" and VARIANTS or real.kernels(op) end
@@ -93,6 +94,7 @@ function lab.kernel_records(fn)
   fn()
   return launched
 end
+lab.activity_records = lab.kernel_records
 function lab.profile(spec)
   local values = {}
   if refuse_counters then error("counters broke", 0) end
@@ -170,7 +172,7 @@ t.ok(run({ eight }, { eight }, { counted = false }), "nor are they needed")
 
 local function contenders(copies)
   return { { launch = function() record("a", 2) end },
-    { memcpy = true, launch = function() if copies then record("memcpy", 3) end end },
+    { memcpy = true, launch = function() if copies then record("copy", 3, "copy") end end },
     { launch = function()
       record("read_all", 9)
       record("b", 4)
@@ -190,6 +192,7 @@ t.error(function()
 end, "0 kernels were recorded in 3 rounds of 1", "a launch without a record")
 
 lab.kernels, lab.plan, lab.profile, lab.kernel_records = real.kernels, real.plan, real.profile, real.records
+lab.activity_records = real.activity
 io.stderr = stderr -- luacheck: ignore
 timing.flush, print, lab.recorded.folder = real.flush, real.print, real.folder -- luacheck: ignore
 
