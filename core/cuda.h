@@ -1,7 +1,7 @@
 /* What the files of the CUDA back end share; nothing else includes it.
  *
  *   device_cuda.c   finding and opening GPUs, the table of functions
- *   cuda_memory.c   pool, staging through pinned memory, fills
+ *   cuda_memory.c   pool, staging through pinned memory, fills; cuda_random.cu draws numbers
  *   cuda_stream.c   streams and how they are ordered, events, graphs
  *   cuda_probe.c    L2 flush and SM clock; their kernels are in cuda_probe.cu
  *
@@ -87,6 +87,8 @@ enum tl_status tl_cuda_copy_out(void *host, const void *src, size_t bytes,
                                 struct tl_stream *stream);
 enum tl_status tl_cuda_copy(void *dst, const void *src, size_t bytes, struct tl_stream *stream);
 enum tl_status tl_cuda_fill(void *dst, uint8_t byte, size_t bytes, struct tl_stream *stream);
+enum tl_status tl_cuda_normal(void *dst, enum tl_dtype dtype, int64_t count,
+                              const struct tl_normal *normal, struct tl_stream *stream);
 enum tl_status tl_cuda_memory(struct tl_device *device, struct tl_memory *out);
 
 /* cuda_stream.c */

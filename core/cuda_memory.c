@@ -6,6 +6,7 @@
  */
 #if TL_CUDA
 #include "cuda.h"
+#include "cuda_random.h"
 #include "log.h"
 
 #include <stdlib.h>
@@ -222,6 +223,19 @@ enum tl_status tl_cuda_fill(void *dst, uint8_t byte, size_t bytes, struct tl_str
     TL_TRY(begin(given, dst, &stream));
     TL_CUDA_TRY(cudaMemsetAsync(dst, byte, bytes, tl_cuda_native(stream)), stream->device,
                 "fill of %zu bytes at %p with %u", bytes, dst, byte);
+    return given ? TL_OK : tl_cuda_order_before_all(stream->device);
+}
+
+enum tl_status tl_cuda_normal(void *dst, enum tl_dtype dtype, int64_t count,
+                              const struct tl_normal *normal, struct tl_stream *stream)
+{
+    struct tl_stream *given = stream;
+    if (count == 0)
+        return TL_OK;
+    TL_TRY(begin(given, dst, &stream));
+    TL_CUDA_TRY(tl_cuda_random_normal(dst, dtype, count, normal, stream->device->multiprocessors,
+                                      tl_cuda_native(stream)),
+                stream->device, "%lld normal numbers at %p", (long long)count, dst);
     return given ? TL_OK : tl_cuda_order_before_all(stream->device);
 }
 

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "dtype.h"
 #include "status.h"
 
 #ifdef __cplusplus
@@ -50,6 +51,12 @@ struct tl_device_detail {
     char value[104];
 };
 
+/* Numbers as tl_tensor_random draws them, element i from counter (seed, sequence, i). */
+struct tl_normal {
+    double mean, deviation;
+    uint64_t seed, sequence;
+};
+
 /* What a back end provides. All functions act on streams of that device; a NULL stream is the
  * device's default one. On a NULL stream, memory functions wait for what other streams of the
  * device were given before, and other streams wait for them; launches do neither. stream_sync,
@@ -84,6 +91,10 @@ struct tl_device_api {
     const char *(*absent)(void);
     /* Makes it the calling thread's device; tl_plan_launch does so before each launch. */
     enum tl_status (*use)(struct tl_device *device);
+
+    /* Fills memory of the device with normal numbers, in fp64, fp32 or bf16; a memory function. */
+    enum tl_status (*normal)(void *dst, enum tl_dtype dtype, int64_t count,
+                             const struct tl_normal *normal, struct tl_stream *stream);
 
     /* Work given to the stream between begin and end is recorded and not run. Meanwhile memory of
      * the device can neither be allocated nor copied from or to the host; frees are put off. `out`

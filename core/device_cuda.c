@@ -211,6 +211,7 @@ const struct tl_device_api tl_device_cuda_api = {
     .event_elapsed_us = tl_cuda_event_elapsed_us,
     .absent = tl_cuda_absent,
     .use = tl_cuda_use,
+    .normal = tl_cuda_normal,
     .capture_begin = tl_cuda_capture_begin,
     .capture_end = tl_cuda_capture_end,
     .graph_launch = tl_cuda_graph_launch,

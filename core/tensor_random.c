@@ -1,5 +1,6 @@
-/* Random tensors. Elements are made on the host from random.h and copied in, so that every device
- * holds the same bits. */
+/* Random tensors. Elements are made from random.h, so that every device holds the same bits: on the
+ * host and copied in, or where the device can, there. */
+#include "device.h"
 #include "random.h"
 #include "tensor.h"
 
@@ -137,6 +138,11 @@ enum tl_status tl_tensor_random(struct tl_tensor *tensor, enum tl_distribution d
     if (tensor->device == cpu) {
         fill(&draw, tensor->data, tl_tensor_numel(tensor));
         return TL_OK;
+    }
+    if (distribution == TL_NORMAL && tensor->device->api->normal) {
+        const struct tl_normal normal = {draw.low, draw.width, seed, sequence};
+        return tensor->device->api->normal(tensor->data, tensor->dtype, tl_tensor_numel(tensor),
+                                           &normal, NULL);
     }
     struct tl_tensor host;
     TL_TRY(tl_tensor_init(&host, cpu, tensor->dtype, tensor->rank, tensor->shape));
