@@ -30,6 +30,8 @@ extern "C" {
 #define TL_MAX_PARAMS 12
 #define TL_MAX_TUNABLES 8
 #define TL_PLAN_SCRATCH 224
+#define TL_MAX_TRIALS 8
+#define TL_ALGORITHM_TEXT 160
 
 /* TL_IN_HOST: read by the launcher, so on the CPU whatever the device. */
 enum tl_role { TL_IN, TL_OUT, TL_INOUT, TL_IN_HOST };
@@ -109,9 +111,15 @@ struct tl_kernel {
      * Outputs, and what is read and written, hold no results afterwards. */
     enum tl_status (*tune)(struct tl_plan *plan, const struct tl_args *args,
                            struct tl_stream *stream);
+    /* Names the library's own algorithm behind the tunables, "" for none: what has the same name
+     * gives the same bits. NULL where tunables say it all. */
+    void (*algorithm)(const struct tl_plan *plan, char text[TL_ALGORITHM_TEXT]);
     /* Bytes; NULL: none. Zeros before the first launch; later launches find what the one before
      * left. */
     size_t (*workspace)(const struct tl_plan *plan);
+    /* Launches read nothing there that they have not written: plans that are never under way at the
+     * same time may share a workspace. */
+    bool transient_workspace;
     /* Works out into the plan's scratch what launches on these arguments need, whatever the
      * tunables, so that they cost less; launches on others stay right. NULL: nothing to prepare. */
     enum tl_status (*bind)(struct tl_plan *plan, const struct tl_args *args);
@@ -124,6 +132,9 @@ struct tl_plan {
     struct tl_device *device;
     struct tl_problem problem;
     int tunable[TL_MAX_TUNABLES]; /* in the order of kernel->tunables */
+    /* What `tune` measured for the choices of the first tunable; 0 where it has not, NAN where the
+     * choice cannot run. */
+    double trial_us[TL_MAX_TRIALS];
     uint64_t scratch[TL_PLAN_SCRATCH]; /* what `plan` and `bind` worked out for launches */
 };
 

@@ -3,6 +3,8 @@
  *   lab.tensor_from(device, dtype, values[, shape]) -> tensor | nil, message, code
  *       `values` is flat (then `shape` defaults to its length) or nested as deep as the tensor
  *   t:assign(values) -> t        flat or nested; converts, also onto other devices
+ *   t:assign_bytes(text, width) -> t    i32; element i is the number of bytes i * width .. + width - 1,
+ *       the first one high; width 1 or 2
  *   t:totable() -> flat list     integers from i32 and u8, floats from the rest
  *   t:get(i, j, ...) -> number   t:set(value, i, j, ...) -> t     1-based; host tensors only
  *   t:fill(number) t:poison() -> t
@@ -211,6 +213,34 @@ static int tensor_assign(lua_State *L)
     return 1;
 }
 
+static int tensor_assign_bytes(lua_State *L)
+{
+    struct tl_tensor *tensor = tlua_tensor_check(L, 1);
+    struct tl_device *cpu;
+    size_t length;
+    const unsigned char *text = (const unsigned char *)luaL_checklstring(L, 2, &length);
+    lua_Integer width = luaL_checkinteger(L, 3);
+    int64_t numel = tl_tensor_numel(tensor);
+    luaL_argcheck(L, tensor->dtype == TL_I32, 1, "an i32 tensor is expected");
+    luaL_argcheck(L, width == 1 || width == 2, 3, "expected 1 or 2");
+    if ((int64_t)length != numel * width)
+        return luaL_error(L, "%I bytes for a tensor of %I elements, %I bytes each",
+                          (LUAI_UACINT)length, (LUAI_UACINT)numel, (LUAI_UACINT)width);
+    struct tl_tensor *host = tlua_tensor_new(L);
+    enum tl_status status = tl_device_open("cpu", &cpu);
+    if (status == TL_OK)
+        status = tlua_tensor_allocate(L, host, cpu, TL_I32, 1, &numel);
+    int32_t *value = host->data;
+    for (int64_t i = 0; i < numel && status == TL_OK; i++)
+        value[i] = width == 1 ? text[i] : text[2 * i] << 8 | text[2 * i + 1];
+    if (status == TL_OK)
+        status = tl_tensor_copy(tensor, host, NULL);
+    if (status != TL_OK)
+        return tlua_raise(L, status);
+    lua_settop(L, 1);
+    return 1;
+}
+
 static int tensor_totable(lua_State *L)
 {
     const struct tl_tensor *tensor = tlua_tensor_check(L, 1);
@@ -335,6 +365,7 @@ static const luaL_Reg functions[] = {
 
 static const luaL_Reg methods[] = {
     {"assign", tensor_assign},
+    {"assign_bytes", tensor_assign_bytes},
     {"totable", tensor_totable},
     {"get", tensor_get},
     {"set", tensor_set},

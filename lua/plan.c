@@ -2,13 +2,17 @@
  *
  *   lab.plan{op = "gemm", variant = "cpu_plain", a = tensor, ..., layout = "nt", beta = 1,
  *            tunables = {block_m = 128}} -> plan | nil, message, "illegal"
- *       arguments and parameters share the table's keys
+ *       arguments and parameters share the table's keys; with workspaces = table, plans that were
+ *       given the same table share a workspace of the same size, where their kernels keep nothing
+ *       in it: such plans must run one after the other, on one stream
  *   lab.legal{the same} -> true | false, reason
  *   plan:launch([stream[, count]])    raises whatever fails: an ignored nil would spoil a
  *       measurement; `count` launches from a loop in C, to tell what Lua adds
  *   plan:flops() plan:bytes()                 logical, of the equation
  *   plan:tunables() -> {name = value}         plan:set_tunable(name, value) -> plan
- *   plan:tune([stream]) -> {name = value}     times candidates on the plan's tensors
+ *   plan:tune([stream]) -> {name = value}, {us, ...}    times candidates on the plan's tensors;
+ *       what it took for each choice of the first tunable, NaN where that cannot run
+ *   plan:algorithm() -> text | nil            names a library's own algorithm behind the tunables
  *   plan:workspace() -> bytes                 plan.op plan.variant plan.device
  *   plan:close()                              lets the tensors go
  *
@@ -24,7 +28,7 @@
 #include "core/kernel.h"
 
 #define PLAN_TYPE "tilelab.plan"
-enum { MAX_FIELDS = TL_MAX_ARGS + TL_MAX_PARAMS + 4 };
+enum { MAX_FIELDS = TL_MAX_ARGS + TL_MAX_PARAMS + 5 };
 
 struct plan_box {
     struct tl_plan plan; /* kernel is NULL until it is bound, and once closed */
@@ -63,8 +67,8 @@ static const char *check_name(lua_State *L, const char *field)
 /* Raises for a field that is neither the plan's own nor an argument or parameter. */
 static void check_fields(lua_State *L, const struct tl_operation *operation)
 {
-    const char *names[MAX_FIELDS] = {"op", "variant", "tunables"};
-    int count = 3;
+    const char *names[MAX_FIELDS] = {"op", "variant", "tunables", "workspaces"};
+    int count = 4;
     for (int i = 0; i < TL_MAX_ARGS && operation->args[i].name; i++)
         names[count++] = operation->args[i].name;
     for (int i = 0; i < TL_MAX_PARAMS && operation->params[i].name; i++)
@@ -169,6 +173,33 @@ static enum tl_status provide_workspace(lua_State *L, struct plan_box *box)
     return box->plan.device->api->fill(box->workspace.data, 0, (size_t)bytes, NULL);
 }
 
+/* A workspace out of the table `workspaces` of index 1, or into it. */
+static enum tl_status share_workspace(lua_State *L, struct plan_box *box)
+{
+    int64_t bytes = (int64_t)tl_plan_workspace(&box->plan);
+    int type = lua_getfield(L, 1, "workspaces");
+    if (type != LUA_TNIL && type != LUA_TTABLE)
+        return TL_FAIL(TL_ERR_ARGUMENT, "workspaces must be a table that plans share");
+    if (type == LUA_TNIL || bytes == 0 || !box->plan.kernel->transient_workspace)
+        return TL_OK;
+    if (lua_geti(L, -1, bytes) == LUA_TNIL) {
+        TL_TRY(provide_workspace(L, box));
+        lua_settop(L, 2);
+        lua_getfield(L, 1, "workspaces");
+        struct tl_tensor *kept = tlua_tensor_new(L);
+        TL_TRY(tl_tensor_view(kept, &box->workspace, 0, 1, &bytes));
+        lua_seti(L, -2, bytes);
+        return TL_OK;
+    }
+    const struct tl_tensor *kept = tlua_tensor_check(L, -1);
+    if (kept->device != box->plan.device)
+        return TL_FAIL(TL_ERR_ARGUMENT, "plans of %s and %s cannot share workspaces",
+                       kept->device->name, box->plan.device->name);
+    TL_TRY(tl_tensor_view(&box->workspace, kept, 0, 1, &bytes));
+    box->args.workspace = box->workspace.data;
+    return TL_OK;
+}
+
 /* After a change of tunables, which is taken back where its workspace is refused. */
 static enum tl_status keep_or_restore(lua_State *L, struct plan_box *box, enum tl_status status,
                                       const int before[TL_MAX_TUNABLES])
@@ -218,6 +249,9 @@ static int plan_create(lua_State *L)
     lua_settop(L, 1);
     struct plan_box *box = push_plan(L);
     enum tl_status status = bind(L, box);
+    lua_settop(L, 2);
+    if (status == TL_OK)
+        status = share_workspace(L, box);
     if (status == TL_OK)
         status = provide_workspace(L, box);
     if (status == TL_OK)
@@ -317,7 +351,28 @@ static int plan_tune(lua_State *L)
         status = box->plan.kernel->tune(&box->plan, &box->args,
                                         stream ? stream : box->plan.device->default_stream);
     status = keep_or_restore(L, box, status, before);
-    return status == TL_OK ? plan_tunables(L) : tlua_raise(L, status);
+    if (status != TL_OK)
+        return tlua_raise(L, status);
+    plan_tunables(L);
+    lua_newtable(L);
+    for (int i = 0; i < TL_MAX_TRIALS && box->plan.trial_us[i] != 0; i++) {
+        lua_pushnumber(L, box->plan.trial_us[i]);
+        lua_rawseti(L, -2, i + 1);
+    }
+    return 2;
+}
+
+static int plan_algorithm(lua_State *L)
+{
+    const struct tl_plan *plan = &check(L)->plan;
+    char text[TL_ALGORITHM_TEXT] = "";
+    if (plan->kernel->algorithm)
+        plan->kernel->algorithm(plan, text);
+    if (text[0])
+        lua_pushstring(L, text);
+    else
+        lua_pushnil(L);
+    return 1;
 }
 
 static int plan_workspace(lua_State *L)
@@ -373,6 +428,7 @@ static const luaL_Reg methods[] = {
     {"tunables", plan_tunables},
     {"set_tunable", plan_set_tunable},
     {"tune", plan_tune},
+    {"algorithm", plan_algorithm},
     {"workspace", plan_workspace},
     {"close", plan_close},
     {NULL, NULL},

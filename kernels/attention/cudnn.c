@@ -296,6 +296,7 @@ const struct tl_kernel tl_kernel_attention_cudnn_sdpa = {
     .legal = legal_forward,
     .plan = plan_forward,
     .workspace = workspace_forward,
+    .transient_workspace = true,
     .launch = launch_forward,
 };
 
@@ -309,6 +310,7 @@ const struct tl_kernel tl_kernel_attention_backward_cudnn_sdpa = {
     .legal = legal_backward,
     .plan = plan_backward,
     .workspace = workspace_backward,
+    .transient_workspace = true,
     .launch = launch_backward,
 };
 
@@ -323,6 +325,7 @@ const struct tl_kernel tl_kernel_attention_backward_cudnn_ordered = {
     .legal = legal_backward,
     .plan = plan_ordered,
     .workspace = workspace_ordered,
+    .transient_workspace = true,
     .launch = launch_ordered,
 };
 #endif

@@ -146,5 +146,6 @@ const struct tl_kernel tl_kernel_attention_backward_cpu_plain = {
     .dtypes = TL_WIDE_FLOATS,
     .legal = legal,
     .workspace = backward_workspace,
+    .transient_workspace = true,
     .launch = launch_backward,
 };

@@ -430,5 +430,6 @@ extern "C" const struct tl_kernel tl_kernel_attention_backward_smxx_plain = {
     .dtypes = TL_DTYPE_BIT(TL_FP32) | TL_DTYPE_BIT(TL_BF16),
     .legal = legal,
     .workspace = backward_workspace,
+    .transient_workspace = true,
     .launch = launch_backward,
 };

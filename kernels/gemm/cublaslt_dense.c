@@ -14,6 +14,7 @@
 #include "op.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,8 @@ struct found {
     uint64_t count; /* 0 where the product is empty */
     struct tl_cublaslt_algo algos[MOST];
 };
+_Static_assert(MOST <= TL_MAX_TRIALS, "a time for each suggestion");
+_Static_assert(sizeof(struct tl_cublaslt_algo) * 2 < TL_ALGORITHM_TEXT, "its name fits");
 _Static_assert(sizeof(struct found) <= sizeof((struct tl_plan *)0)->scratch,
                "the suggestions fit into a plan");
 
@@ -106,6 +109,19 @@ static enum tl_status launch(const struct tl_plan *plan, const struct tl_args *a
                            args->workspace, WORKSPACE, stream);
 }
 
+/* The library's description of it, in hexadecimal digits. */
+static void algorithm(const struct tl_plan *plan, char text[TL_ALGORITHM_TEXT])
+{
+    const struct found *found = (const struct found *)plan->scratch;
+    uint64_t pick = (uint64_t)plan->tunable[0];
+    text[0] = 0;
+    if (pick > found->count)
+        return;
+    const struct tl_cublaslt_algo *algo = &found->algos[pick - 1];
+    for (size_t i = 0; i < sizeof algo->data / sizeof algo->data[0]; i++)
+        snprintf(text + 16 * i, 17, "%016llx", (unsigned long long)algo->data[i]);
+}
+
 /* --- tuning -------------------------------------------------------------------------------- */
 
 struct stopwatch {
@@ -157,11 +173,13 @@ static enum tl_status time_suggestions(struct tl_plan *plan, const struct tl_arg
         }
     }
     for (int i = 0; i < count; i++) {
+        plan->trial_us[i] = NAN;
         if (failed[i])
             continue;
         qsort(samples[i], SAMPLES, sizeof samples[i][0], ascending);
-        if (samples[i][SAMPLES / 2] < least) {
-            least = samples[i][SAMPLES / 2];
+        plan->trial_us[i] = samples[i][SAMPLES / 2];
+        if (plan->trial_us[i] < least) {
+            least = plan->trial_us[i];
             *best = i + 1;
         }
     }
@@ -200,7 +218,9 @@ const struct tl_kernel tl_kernel_gemm_cublaslt_dense = {
     .legal = legal,
     .plan = plan_suggestions,
     .tune = tune,
+    .algorithm = algorithm,
     .workspace = workspace,
+    .transient_workspace = true,
     .launch = launch,
 };
 #endif

@@ -1,4 +1,4 @@
-/* RMSNorm on the GPU: a thread keeps 16 bytes of columns, a block a few rows at a time.
+/* RMSNorm on the GPU: a thread keeps 16 bytes of columns, or twice 16, a block a few rows at a time.
  *
  * All loads of a block's rows are in flight before their sums are taken, in one exchange among the
  * warps for all rows. The backward kernel stays on its columns while it walks over the rows, so
@@ -14,7 +14,7 @@
 enum {
     MOST_THREADS = 1024,    /* 16 bytes of a row each */
     NARROW_THREADS = 384,   /* rows of 6 KiB and less: registers for more rows at a time */
-    FORWARD_ROWS = 4, /* of narrow rows */
+    FORWARD_PIECES = 4,     /* accesses in flight of a thread of forward_kernel: rows x pieces */
     BACKWARD_ROWS = 3,
     WIDE_ROWS = 2,
     BLOCKS_PER_SM = 2,      /* of backward_kernel */
@@ -56,28 +56,48 @@ struct forward_args {
     float inverse_d, eps;
 };
 
+/* Which row and column a thread's access number i is at. PIECES of a row to a thread, a block's
+ * width apart, so that wide rows still leave room for three blocks on an SM: while one block waits
+ * at its barrier, the others load. */
+template <int N, int PIECES> struct place {
+    int row, column;
+    bool inside;
+
+    __device__ __forceinline__ place(int i, int rows, int d)
+        : row(i / PIECES),
+          column(((int)threadIdx.x + i % PIECES * (int)blockDim.x) * N),
+          inside(row < rows && column < d)
+    {
+    }
+};
+
 /* A sum is rounded to T before it is normalised: what the backward operation will read. */
-template <typename T, int ROWS>
-static __device__ __forceinline__ void load_rows(const forward_args &args, int64_t first, int rows,
-                                                 bool inside, int column,
-                                                 tl_vector<T, tl_vector_width<T>()> (&raw)[ROWS])
+template <typename T, int PIECES>
+static __device__ __forceinline__ void
+load_rows(const forward_args &args, int64_t first, int rows,
+          tl_vector<T, tl_vector_width<T>()> (&raw)[FORWARD_PIECES])
 {
     constexpr int N = tl_vector_width<T>();
-    const T *x = (const T *)args.x + first * args.d + column;
-    const T *residual = (const T *)args.residual + first * args.d + column;
-    tl_vector<T, N> other[ROWS];
+    const T *x = (const T *)args.x + first * args.d;
+    const T *residual = (const T *)args.residual + first * args.d;
+    tl_vector<T, N> other[FORWARD_PIECES];
 #pragma unroll
-    for (int i = 0; i < ROWS; i++)
-        raw[i] = inside && i < rows ? tl_vector_load<T, N>(x + (int64_t)i * args.d)
-                                    : tl_vector_zero<T, N>();
+    for (int i = 0; i < FORWARD_PIECES; i++) {
+        place<N, PIECES> at(i, rows, args.d);
+        raw[i] = at.inside ? tl_vector_load<T, N>(x + (int64_t)at.row * args.d + at.column)
+                           : tl_vector_zero<T, N>();
+    }
     if (!args.residual)
         return;
 #pragma unroll
-    for (int i = 0; i < ROWS; i++)
-        other[i] = inside && i < rows ? tl_vector_load<T, N>(residual + (int64_t)i * args.d)
-                                      : tl_vector_zero<T, N>();
+    for (int i = 0; i < FORWARD_PIECES; i++) {
+        place<N, PIECES> at(i, rows, args.d);
+        other[i] = at.inside
+                       ? tl_vector_load<T, N>(residual + (int64_t)at.row * args.d + at.column)
+                       : tl_vector_zero<T, N>();
+    }
 #pragma unroll
-    for (int i = 0; i < ROWS; i++) {
+    for (int i = 0; i < FORWARD_PIECES; i++) {
         float a[N], b[N];
         tl_vector_widen(raw[i], a);
         tl_vector_widen(other[i], b);
@@ -88,27 +108,24 @@ static __device__ __forceinline__ void load_rows(const forward_args &args, int64
     }
 }
 
-template <typename T, int ROWS, int THREADS, int BLOCKS>
+template <typename T, int PIECES, int THREADS, int BLOCKS>
 static __global__ void __launch_bounds__(THREADS, BLOCKS) forward_kernel(forward_args args)
 {
-    constexpr int N = tl_vector_width<T>();
+    constexpr int N = tl_vector_width<T>(), ROWS = FORWARD_PIECES / PIECES;
     __shared__ float partial[32][ROWS];
-    int column = (int)threadIdx.x * N;
-    bool inside = column < args.d;
     int64_t first = (int64_t)blockIdx.x * ROWS;
     int rows = (int)min((int64_t)ROWS, args.tokens - first);
-    tl_vector<T, N> raw[ROWS];
-    float scale[ROWS], weight[N];
+    tl_vector<T, N> raw[FORWARD_PIECES];
+    float scale[ROWS] = {0}, weight[N];
 
-    load_rows<T, ROWS>(args, first, rows, inside, column, raw);
+    load_rows<T, PIECES>(args, first, rows, raw);
 #pragma unroll
-    for (int i = 0; i < ROWS; i++) {
+    for (int i = 0; i < FORWARD_PIECES; i++) {
         float value[N];
         tl_vector_widen(raw[i], value);
-        scale[i] = 0;
 #pragma unroll
         for (int c = 0; c < N; c++)
-            scale[i] += value[c] * value[c];
+            scale[i / PIECES] += value[c] * value[c];
     }
     block_sums(scale, partial);
 #pragma unroll
@@ -117,23 +134,27 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS) forward_kernel(forward
         if (threadIdx.x == 0 && i < rows)
             args.rstd[first + i] = scale[i];
     }
-    if (!inside)
-        return;
-    tl_vector_shared(args.weight + column, weight);
 #pragma unroll
-    for (int i = 0; i < ROWS; i++) {
-        float value[N];
-        int64_t at = (first + i) * args.d + column;
-        if (i >= rows)
+    for (int piece = 0; piece < PIECES; piece++) {
+        place<N, PIECES> across(piece, rows, args.d);
+        if (!across.inside)
             break;
-        tl_vector_keep(raw[i]);
-        tl_vector_widen(raw[i], value);
+        tl_vector_shared(args.weight + across.column, weight);
 #pragma unroll
-        for (int c = 0; c < N; c++)
-            value[c] = value[c] * scale[i] * weight[c];
-        tl_vector_store((T *)args.y + at, tl_vector_narrow<T, N>(value));
-        if (args.sum)
-            tl_vector_store((T *)args.sum + at, raw[i]);
+        for (int i = piece; i < FORWARD_PIECES; i += PIECES) {
+            float value[N];
+            int64_t at = (first + i / PIECES) * args.d + across.column;
+            if (i / PIECES >= rows)
+                break;
+            tl_vector_keep(raw[i]);
+            tl_vector_widen(raw[i], value);
+#pragma unroll
+            for (int c = 0; c < N; c++)
+                value[c] = value[c] * scale[i / PIECES] * weight[c];
+            tl_vector_store((T *)args.y + at, tl_vector_narrow<T, N>(value));
+            if (args.sum)
+                tl_vector_store((T *)args.sum + at, raw[i]);
+        }
     }
 }
 
@@ -144,11 +165,14 @@ static unsigned row_threads(const struct tl_problem *problem, int arg)
     return (unsigned)((bytes / 16 + 31) / 32 * 32);
 }
 
-template <typename T> static void (*forward_of(unsigned threads))(forward_args)
+/* Rows of up to 6, 12 and 16 KiB. */
+template <typename T> static void (*forward_of(unsigned threads, int pieces))(forward_args)
 {
+    if (pieces == 1)
+        return forward_kernel<T, 1, NARROW_THREADS, 3>;
     if (threads <= NARROW_THREADS)
-        return forward_kernel<T, FORWARD_ROWS, NARROW_THREADS, 3>;
-    return forward_kernel<T, WIDE_ROWS, MOST_THREADS, 1>;
+        return forward_kernel<T, 2, NARROW_THREADS, 3>;
+    return forward_kernel<T, 2, MOST_THREADS / 2, 2>;
 }
 
 static enum tl_status launch_forward(const struct tl_plan *plan, const struct tl_args *args,
@@ -157,7 +181,9 @@ static enum tl_status launch_forward(const struct tl_plan *plan, const struct tl
     const struct tl_tensor *tensor = args->tensor;
     int64_t tokens = plan->problem.dim[RMSNORM_DIM_TOKENS], d = plan->problem.dim[RMSNORM_DIM_D];
     unsigned threads = row_threads(&plan->problem, RMSNORM_X);
-    int rows = threads <= NARROW_THREADS ? FORWARD_ROWS : WIDE_ROWS;
+    int pieces = threads <= NARROW_THREADS ? 1 : 2, rows = FORWARD_PIECES / pieces;
+    if (pieces == 2)
+        threads = (threads / 2 + 31) / 32 * 32;
     TL_TRY(tl_vectors_aligned(plan, args, ~(1u << RMSNORM_RSTD)));
     if (tokens == 0 || d == 0)
         return TL_OK;
@@ -171,8 +197,9 @@ static enum tl_status launch_forward(const struct tl_plan *plan, const struct tl
                                 (int)d,
                                 (float)(1.0 / (double)d),
                                 (float)plan->problem.param[RMSNORM_PARAM_EPS]};
-    auto kernel = plan->problem.dtype[RMSNORM_X] == TL_FP32 ? forward_of<float>(threads)
-                                                            : forward_of<__nv_bfloat16>(threads);
+    auto kernel = plan->problem.dtype[RMSNORM_X] == TL_FP32
+                      ? forward_of<float>(threads, pieces)
+                      : forward_of<__nv_bfloat16>(threads, pieces);
     unsigned blocks = (unsigned)((tokens + rows - 1) / rows);
     kernel<<<blocks, threads, 0, tl_cuda_stream(stream)>>>(kernel_args);
     return TL_CUDA_LAUNCHED(plan, "forward_kernel");
@@ -391,5 +418,6 @@ extern "C" const struct tl_kernel tl_kernel_rmsnorm_backward_smxx_vec16 = {
     .dtypes = TL_DTYPE_BIT(TL_FP32) | TL_DTYPE_BIT(TL_BF16),
     .legal = legal,
     .workspace = backward_workspace,
+    .transient_workspace = true,
     .launch = launch_backward,
 };

@@ -22,6 +22,7 @@ for _, dtype in ipairs { "bf16", "fp32" } do
     check("rmsnorm_backward", { dy = x, x = x, weight = weight, rstd = rstd, dsum = x },
       { dx = host(dtype, tokens, d), dweight = normal("fp32", 3, d) })
   end
+  check("convert", { x = normal(dtype, 1, 5001) }, { y = host(dtype == "bf16" and "fp32" or "bf16", 5001) })
   check("rope", {}, { qkv = normal(dtype, 1, 3, 5, 7, 48) }, { rotated_heads = 6 })
   local z, offsets = normal(dtype, 1, rows, 144), route.group_offsets
   check("swiglu", { x = z, group_offsets = offsets }, { y = host(dtype, rows, 72) })

@@ -70,7 +70,7 @@ function lab.plan(args)
     bytes = function() return bytes end, workspace = function() return 0 end,
     launch = function()
       launched = launched + 1
-      if fail == "wrong" and args.op == "rope" then return end
+      if fail == "wrong" and args.op == "rope" and args.variant ~= "cpu_plain" then return end
       if fail == "order" and recording and launched % 1500 == 0 then return end
       if made then made:launch() end
       pass { kind = "kernel", name = args.op, symbol = args.op .. "/" .. args.variant, duration_us = duration_us }

@@ -195,22 +195,28 @@ do -- float types
   t.error(function() precision.class "qvk" end, "'qvk' has no class", "a buffer without a class is named")
 end
 
-do -- what is planned on a GPU, and of which types
-  local memory = require "tilelab.model.memory"
-  local plan, seen = memory.counter, {}
+-- What a step plans on a GPU: the arguments of every plan. options as step.bytes has them.
+local function planned(options)
+  local memory, backends = require "tilelab.model.memory", require "tilelab.model.backends"
+  local counter, seen = memory.counter, {}
   memory.counter = function(Builder) -- luacheck: ignore 122
-    local Counter = plan(Builder)
+    local Counter = counter(Builder)
     function Counter:plan(_, operation, arguments)
-      local backends = require "tilelab.model.backends"
       arguments.op, arguments.variant = operation, backends.variant(self.backend, operation, self.device.name)
       seen[#seen + 1] = arguments
       return {}
     end
     return Counter
   end
-  assert(step.bytes { device = gpu(), config = presets.config("tiny", { layers = 2, dense_layers = 1 }),
-    backend = "deepgemm", seed = 1, precision = "bf16", routing = "zipf" })
-  memory.counter = plan -- luacheck: ignore 122
+  options.device, options.seed = gpu(), 1
+  assert(step.bytes(options))
+  memory.counter = counter -- luacheck: ignore 122
+  return seen
+end
+
+do -- what is planned on a GPU, and of which types
+  local seen = planned { config = presets.config("tiny", { layers = 2, dense_layers = 1 }), backend = "deepgemm",
+    precision = "bf16", routing = "zipf" }
   local specs, wrong, variants, grouped = {}, {}, {}, {}
   for _, operation in ipairs(lab.operations()) do specs[operation.name] = operation end
   for _, plan_of in ipairs(seen) do
@@ -239,6 +245,37 @@ do -- what is planned on a GPU, and of which types
     "cublaslt_dense sm90_padded smxx_vec16", "their variants")
 end
 
+do -- attention of cuDNN beside fp32 activations
+  local choice = { attention = "cudnn_sdpa", attention_backward = "cudnn_ordered", converts = true }
+  local config, converted, types = presets.config("tiny", { layers = 2 }), {}, {}
+  local function plans(name)
+    return planned { config = config, backend = "rapidgemm", precision = name, attention = choice }
+  end
+  for _, plan_of in ipairs(plans "fp32") do
+    if plan_of.op == "convert" then
+      converted[#converted + 1] = plan_of.x.dtype .. ">" .. plan_of.y.dtype
+    elseif plan_of.op:find "^attention" then
+      for _, name in ipairs { "qkv", "o", "dout", "dqkv" } do
+        local tensor = plan_of[name]
+        if tensor then types[#types + 1] = tensor.dtype .. #tensor.shape end
+      end
+      types[#types + 1] = plan_of.lse.dtype
+    elseif plan_of.op == "rope" then
+      types[#types + 1] = plan_of.qkv.dtype
+    end
+  end
+  local layer_in, layer_out = "fp32>bf16 bf16>fp32", "fp32>bf16 bf16>fp32"
+  t.is(table.concat(converted, " "), table.concat({ layer_in, layer_in, layer_out, layer_out }, " "),
+    "qkv and dout go in as bf16, o and dqkv come out as fp32")
+  t.is(table.concat(types, " "), ("fp32 bf164 bf164 fp32 "):rep(2)
+    .. ("bf164 bf164 bf164 bf164 fp32 fp32 "):rep(2):sub(1, -2), "and only they")
+  choice.converts = false
+  for _, plan_of in ipairs(plans "bf16") do
+    if plan_of.op == "convert" then types = "converted" end
+  end
+  t.ok(types ~= "converted", "nothing is converted in bf16")
+end
+
 do -- memory
   local memory = require "tilelab.model.memory"
   local config = presets.config("tiny", { layers = 2 })
@@ -257,13 +294,15 @@ do -- memory
 end
 
 do -- whose attention
-  local attention = require "tilelab.model.attention"
+  local attention, precision = require "tilelab.model.attention", require "tilelab.model.precision"
   local config = presets.config("30b-a3b", { micro_batch = 4 })
-  local choice = attention.choose { device = device, config = config, dtype = "fp32" }
+  local choice = attention.choose { device = device, config = config, types = precision.types("fp32", "cpu") }
   t.is(attention.name(choice), "cpu_plain", "the CPU has its own attention")
-  local none, message = attention.choose { device = device, config = config, dtype = "fp32", library = "cudnn" }
+  local none, message = attention.choose { device = device, config = config,
+    types = precision.types("fp32", "cpu"), library = "cudnn" }
   t.ok(none == nil and message == "cuDNN needs a GPU", "cuDNN on the CPU is refused")
-  choice = attention.choose { device = gpu(), config = config, dtype = "bf16", library = "plain" }
+  choice = attention.choose { device = gpu(), config = config,
+    types = precision.types("bf16", "cuda"), library = "plain" }
   t.is(attention.name(choice), "smxx_plain", "a GPU's own, where it is asked for")
   t.like(choice.reason, "asked for", "which is why")
   choice = { attention = "cudnn_sdpa", attention_backward = "cudnn_ordered" }
@@ -288,6 +327,7 @@ do -- text
   local path = t.write(os.tmpname(), "ABCDE")
   text = assert(texts.load(path, device, 65536, 1))
   t.is(table.concat(text.tokens:totable(), " "), "16706 17220", "two bytes a token, the first one high")
+  t.is(text.name, path:match "[^/]+$", "a text is known by the name of its file, wherever that lies")
   local none, message = texts.load(path, device, 256, 64)
   t.is(none, nil, "a short text is refused")
   t.like(message, "holds 5 tokens; one sequence needs 65", "with both numbers")

@@ -94,6 +94,31 @@ local index = lab.plan { op = "permute_index", variant = "cpu_plain",
 t.ok(index:workspace() > 0, "a plan that needs workspace")
 index:launch()
 t.ok(true, "has it")
+
+do -- shared workspaces
+  local pool, dqkv = {}, {}
+  local function backward(sequence)
+    local shape = { 1, sequence, 2, 8 }
+    local own = { op = "attention_backward", variant = "cpu_plain", dout = lab.tensor { shape = shape, fill = 1 },
+      qkv = lab.tensor { shape = { 1, sequence, 6, 8 } }:normal { seed = sequence },
+      o = lab.tensor { shape = shape, fill = 1 }, lse = lab.tensor { shape = { 1, 2, sequence }, fill = 2 },
+      dqkv = lab.tensor { shape = { 1, sequence, 6, 8 } } }
+    lab.plan(own):launch()
+    local alone = own.dqkv:clone()
+    own.workspaces = pool
+    lab.plan(own):launch()
+    return lab.compare(own.dqkv, alone).mismatched_bits == 0
+  end
+  t.ok(backward(5) and backward(5) and backward(9), "plans that share a workspace give what each gives alone")
+  local sizes = {}
+  for bytes, tensor in pairs(pool) do sizes[#sizes + 1] = bytes == tensor.bytes and bytes end
+  table.sort(sizes)
+  t.is(table.concat(sizes, " "), "40 72", "one workspace for each size")
+  lab.plan(changed(grouped, { workspaces = dqkv }))
+  t.is(next(dqkv), nil, "none of a kernel that keeps something in it")
+  t.error(function() lab.plan(changed(args, { workspaces = 1 })) end, "workspaces must be a table", "no table")
+  t.is(lab.plan(args):algorithm(), nil, "a kernel of this project has no library's algorithm")
+end
 t.error(function() lab.legal(changed(args, { dd = 1 })) end, "unknown gemm field", "legal raises mistakes")
 local names = {}
 for _, operation in ipairs(lab.operations()) do names[operation.name] = operation end

@@ -28,6 +28,14 @@ t.error(function() a:set("x", 1, 1) end, "number expected", "a text as an elemen
 local nested = lab.tensor_from("cpu", "i32", { { 1, 2 }, { 3, 4 }, { 5, 6 } })
 t.is(join(nested.shape), "3 2", "shape of nested values")
 t.is(join(nested:totable()), "1 2 3 4 5 6", "i32 gives integers")
+t.is(join(nested:assign_bytes("\0\1\254\255AB", 1):totable()), "0 1 254 255 65 66", "bytes")
+t.is(join(nested:view(2, { 3 }):assign_bytes("\0\1\254\255AB", 2):totable()), "1 65279 16706", "and pairs of them")
+t.is(join(nested:totable()), "0 1 1 65279 16706 66", "into a view")
+t.error(function() nested:assign_bytes("ABC", 1) end, "3 bytes for a tensor of 6 elements, 1 bytes each",
+  "too few bytes")
+t.error(function() nested:assign_bytes("ABC", 3) end, "expected 1 or 2", "three bytes an element")
+t.error(function() a:assign_bytes("ABCDEF", 1) end, "an i32 tensor is expected", "bytes into fp32")
+nested:assign { { 1, 2 }, { 3, 4 }, { 5, 6 } }
 t.is(join(lab.tensor_from("cpu", "fp64", { 1, 2, 3, 4 }, { 2, 2 }).shape), "2 2", "flat values and a shape")
 t.is(lab.tensor_from("cpu", "fp32", {}).numel, 0, "no values")
 t.error(function() lab.tensor_from("cpu", "fp32", { { 1, 2 }, { 3 } }) end, "ragged", "ragged values")

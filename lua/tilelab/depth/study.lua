@@ -65,10 +65,11 @@ end
 -- The step's attention, and on a GPU which one it is and why.
 local function choose_attention(settings, options, types)
   local choice, message = attention.choose { device = settings.device, config = settings.config,
-    dtype = types.activation, deterministic = options.deterministic, library = options.attention }
+    types = types, deterministic = options.deterministic, library = options.attention }
   if not choice then lab.usage_error("--attention %s: %s", options.attention, message) end
   if settings.device.arch > 0 then
-    print(("attention: %s%s"):format(attention.name(choice), choice.reason and "; " .. choice.reason or ""))
+    print(("attention: %s%s"):format(attention.name(choice),
+      choice.reason and "; " .. choice.reason or choice.converts and ", in bf16" or ""))
   end
   return choice
 end

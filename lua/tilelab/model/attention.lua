@@ -1,6 +1,7 @@
 -- Which attention the step runs: cuDNN's on a GPU, where the library is found and takes the sizes, else
--- the project's own. cuDNN computes in bf16. Of its gradients cudnn_ordered gives the same bits each
--- time, for 2 bytes of workspace for each score; cudnn_sdpa adds with atomics, and is faster.
+-- the project's own. cuDNN computes in bf16; activations of another type are converted around it. Of
+-- its gradients cudnn_ordered gives the same bits each time, for 2 bytes of workspace for each score;
+-- cudnn_sdpa adds with atomics, and is faster.
 
 local lab = require "tilelab"
 
@@ -41,9 +42,10 @@ local function cudnn_takes(device, config, backward)
   return legal, reason
 end
 
--- spec: device, config, dtype = that of activations, deterministic (true), library ("cudnn" or "plain";
--- default: cuDNN where it can). Returns {attention = variant, attention_backward = variant, reason = why
--- it is not cuDNN's}; or nil and a message where the library that is asked for cannot.
+-- spec: device, config, types (precision.types), deterministic (true), library ("cudnn" or "plain";
+-- default: cuDNN where it can). Returns {attention = variant, attention_backward = variant, converts =
+-- whether activations are of another type, reason = why it is not cuDNN's}; or nil and a message where
+-- the library that is asked for cannot.
 function attention.choose(spec)
   local plain = spec.device.arch == 0 and "cpu_plain" or "smxx_plain"
   local reason = ("%s asked for"):format(plain)
@@ -52,12 +54,13 @@ function attention.choose(spec)
     local takes
     if spec.device.arch == 0 then
       takes, reason = false, "cuDNN needs a GPU"
-    elseif spec.dtype ~= "bf16" then
-      takes, reason = false, "cuDNN computes in bf16, and activations are " .. spec.dtype
     else
       takes, reason = cudnn_takes(spec.device, spec.config, backward)
     end
-    if takes then return { attention = "cudnn_sdpa", attention_backward = backward } end
+    if takes then
+      return { attention = "cudnn_sdpa", attention_backward = backward,
+        converts = spec.types.activation ~= spec.types.attention }
+    end
     if spec.library == "cudnn" then return nil, reason end
   end
   return { attention = plain, attention_backward = plain, reason = reason }

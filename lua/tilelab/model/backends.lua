@@ -22,12 +22,12 @@ local backends = {
 }
 
 -- Every operation of the training step, and its variant by kind of device where that is not the
--- backend's choice and not `usual`. `copies`: only of backends with copies.
+-- backend's choice and not `usual`; attention.lua has others of attention's. `copies`: only of backends with copies.
 local usual = { cpu = "cpu_plain", cuda = "smxx_vec16" }
 local operations = {
   { "gemm", cuda = "cublaslt_dense" }, { "m_grouped_gemm", grouped = true }, { "k_grouped_gemm", grouped = true },
   { "rmsnorm" }, { "rmsnorm_backward" }, { "rope" },
-  { "attention", cuda = "smxx_plain" }, { "attention_backward", cuda = "smxx_plain" },
+  { "attention", cuda = "smxx_plain" }, { "attention_backward", cuda = "smxx_plain" }, { "convert" },
   { "router", cuda = "smxx_warp" }, { "router_backward", cuda = "smxx_warp" },
   { "permute_index", cuda = "smxx_sort" }, { "permute" }, { "permute_backward" },
   { "pad_index", copies = true }, { "pad_rows", copies = true }, { "unpad_rows", copies = true },
@@ -39,7 +39,7 @@ local by_name = {}
 for _, operation in ipairs(operations) do by_name[operation[1]] = operation end
 
 -- The kernel folders that they lie in.
-local folders = "adamw attention combine cross_entropy embedding gemm k_grouped_gemm m_grouped_gemm pad "
+local folders = "adamw attention combine convert cross_entropy embedding gemm k_grouped_gemm m_grouped_gemm pad "
   .. "permute rmsnorm rope router swiglu"
 
 -- "cpu" or "cuda", of a device's name.

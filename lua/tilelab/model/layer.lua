@@ -64,35 +64,54 @@ local function ffn_backward(b, phase, saved, dy, x, weights, width, dx)
   linear_backward(b, phase, dz, x, weights.w13, weights.dw13, dx)
 end
 
+-- What attention reads or writes in the place of `tensor`: itself, or where attention computes in
+-- another type, a tensor of that name; `keep`: save or scratch, of the builder.
+local function beside(b, keep, name, tensor)
+  return b.attention.converts and keep(b, name, tensor.shape) or tensor
+end
+
+local function convert(b, phase, from, to)
+  if from == to then return end
+  b:forward(phase, "convert", { x = from:view(0, { from.numel }), y = to:view(0, { to.numel }) })
+end
+
+-- [t, heads * head_dim] as attention has it.
+local function by_heads(b, tensor)
+  local c = b.config
+  return tensor:view(0, { c.micro_batch, c.sequence, tensor.shape[2] // c.head_dim, c.head_dim })
+end
+
 local function attention_forward(b, layer, branch, residual)
   local c, phase = b.config, "attention fprop"
-  local packed = c.heads + 2 * c.kv_heads
-  local s = {
-    qkv = b:save("qkv", { b.t, packed * c.head_dim }), o = b:save("o", { b.t, c.heads * c.head_dim }),
-    lse = b:save("lse", { c.micro_batch, c.heads, c.sequence }), y = b:save("y", { b.t, b.d }),
-  }
+  local keep = b.attention.converts and b.scratch or b.save -- backward needs what attention read
+  local qkv = keep(b, "qkv", { b.t, (c.heads + 2 * c.kv_heads) * c.head_dim })
+  local s = { o = b:save("o", { b.t, c.heads * c.head_dim }), y = b:save("y", { b.t, b.d }),
+    lse = b:save("lse", { c.micro_batch, c.heads, c.sequence }) }
+  s.qkv, s.attended = beside(b, b.save, "attention_qkv", qkv), beside(b, b.save, "attention_o", s.o)
   s.norm = norm_forward(b, phase, named(b, layer, "attention_norm"), branch, residual)
-  s.qkv4 = s.qkv:view(0, { c.micro_batch, c.sequence, packed, c.head_dim })
-  s.o4 = s.o:view(0, { c.micro_batch, c.sequence, c.heads, c.head_dim })
-  linear(b, phase, s.norm.y, named(b, layer, "qkv"), s.qkv)
-  b:forward(phase, "rope", { qkv = s.qkv4, rotated_heads = c.heads + c.kv_heads, theta = c.rope_theta })
-  b:forward(phase, "attention", { qkv = s.qkv4, o = s.o4, lse = s.lse })
+  linear(b, phase, s.norm.y, named(b, layer, "qkv"), qkv)
+  b:forward(phase, "rope", { qkv = by_heads(b, qkv), rotated_heads = c.heads + c.kv_heads, theta = c.rope_theta })
+  convert(b, phase, qkv, s.qkv)
+  b:forward(phase, "attention", { qkv = by_heads(b, s.qkv), o = by_heads(b, s.attended), lse = s.lse })
+  convert(b, phase, s.attended, s.o)
   linear(b, phase, s.o, named(b, layer, "out"), s.y)
   return s
 end
 
 local function attention_backward(b, layer, s)
   local c, phase = b.config, "attention bprop"
-  local packed = c.heads + 2 * c.kv_heads
   local dout = b:scratch("dout", { b.t, c.heads * c.head_dim })
-  local dqkv = b:scratch("dqkv", { b.t, packed * c.head_dim })
-  local dqkv4 = dqkv:view(0, { c.micro_batch, c.sequence, packed, c.head_dim })
+  local dqkv = b:scratch("dqkv", { b.t, (c.heads + 2 * c.kv_heads) * c.head_dim })
+  local dattended = beside(b, b.scratch, "attention_dout", dout)
+  local dread = beside(b, b.scratch, "attention_dqkv", dqkv)
   local dh = b:scratch("dh", { b.t, b.d })
   local w, dw = named(b, layer, "out")
   linear_backward(b, phase, b.stream_gradient, s.o, w, dw, dout)
-  b:backward(phase, "attention_backward", { dout = dout:view(0, { c.micro_batch, c.sequence,
-    c.heads, c.head_dim }), qkv = s.qkv4, o = s.o4, lse = s.lse, dqkv = dqkv4 })
-  b:backward(phase, "rope", { qkv = dqkv4, rotated_heads = c.heads + c.kv_heads,
+  convert(b, phase, dout, dattended)
+  b:backward(phase, "attention_backward", { dout = by_heads(b, dattended), qkv = by_heads(b, s.qkv),
+    o = by_heads(b, s.attended), lse = s.lse, dqkv = by_heads(b, dread) })
+  convert(b, phase, dread, dqkv)
+  b:backward(phase, "rope", { qkv = by_heads(b, dqkv), rotated_heads = c.heads + c.kv_heads,
     theta = c.rope_theta, inverse = 1 })
   w, dw = named(b, layer, "qkv")
   linear_backward(b, phase, dqkv, s.norm.y, w, dw, dh)

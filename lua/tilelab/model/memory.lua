@@ -8,7 +8,8 @@ local memory = {}
 
 local ELEMENT_BYTES = { fp64 = 8, fp32 = 4, bf16 = 2, i32 = 4 }
 
--- Bytes of workspace of one plan on a GPU; cuBLASLt's is what each of its plans holds.
+-- Bytes of workspace on a GPU: what the plans of cuBLASLt share, as those of attention do, and of any
+-- other plan.
 local GEMM_WORKSPACE, OTHER_WORKSPACE = 32 * 2 ^ 20, 2 ^ 20
 
 -- What parameters.lua calls its tensors -> what they are here.
@@ -50,9 +51,14 @@ function memory.counter(Builder)
 
   function Counter:plan(_, operation)
     if self.device.arch == 0 then return {} end
-    local bytes = operation == "gemm" and GEMM_WORKSPACE or OTHER_WORKSPACE
-    if self.attention[operation] then bytes = attention.workspace(self.attention, operation, self.config) end
-    self:add("workspace", bytes)
+    local shared = operation == "gemm" and GEMM_WORKSPACE
+      or self.attention[operation] and attention.workspace(self.attention, operation, self.config)
+    if not shared then
+      self:add("workspace", OTHER_WORKSPACE)
+    elseif not self.workspaces[operation] then
+      self.workspaces[operation] = true
+      self:add("workspace", shared)
+    end
     return {}
   end
 

@@ -1,8 +1,10 @@
 -- The float type of every buffer of the training step, in one place.
 --
--- A precision gives a type to each of four classes of buffers:
+-- A precision gives a type to each of five classes of buffers:
 --   activation  what flows from operation to operation, a row a token, its gradients, and the weights
 --               as dense GEMMs read them
+--   attention   what attention reads and writes where it is cuDNN's, which computes in bf16; elsewhere it is
+--               an activation
 --   row         the same in the experts' layout, and the weights of the experts
 --   statistic   what sums and normalises: it is small, and stays in fp32
 --   master      parameters, their gradients and the states of AdamW
@@ -11,14 +13,18 @@
 
 local precision = {}
 
-local function all(dtype) return { activation = dtype, row = dtype, statistic = dtype, master = dtype } end
+local function all(dtype)
+  return { activation = dtype, attention = dtype, row = dtype, statistic = dtype, master = dtype }
+end
 
 -- By name and kind of device. fp32 on a GPU is the published trainer's setting: TF32 in dense GEMMs,
--- bf16 in the grouped ones.
+-- bf16 in the grouped ones. Its attention is in bf16: without tensor cores it would take longer than the
+-- rest of the update; `--attention plain` computes it so.
 local types = {
   fp64 = { cpu = all "fp64" },
-  fp32 = { cpu = all "fp32", cuda = { activation = "fp32", row = "bf16", statistic = "fp32", master = "fp32" } },
-  bf16 = { cuda = { activation = "bf16", row = "bf16", statistic = "fp32", master = "fp32" } },
+  fp32 = { cpu = all "fp32", cuda = { activation = "fp32", attention = "bf16", row = "bf16", statistic = "fp32",
+    master = "fp32" } },
+  bf16 = { cuda = { activation = "bf16", attention = "bf16", row = "bf16", statistic = "fp32", master = "fp32" } },
 }
 
 -- The router's logits come out of a bf16 GEMM in fp32, so that experts do not tie; their gradient
@@ -26,6 +32,7 @@ local types = {
 local buffers = {
   activation = { "embedded", "normed", "sum", "qkv", "o", "y", "z", "h", "logits", "router_dlogits",
     "stream_gradient", "dh", "dout", "dqkv", "ffn_dh", "ffn_dz" },
+  attention = { "attention_qkv", "attention_o", "attention_dout", "attention_dqkv" },
   row = { "expert_x", "expert_z", "expert_h", "expert_out", "expert_dout", "expert_dx", "expert_dh", "expert_dz",
     "padded_a", "padded_b", "padded_d" },
   statistic = { "rstd", "lse", "router_logits", "probs", "weights", "dweights", "token_lse", "losses", "loss", "aux",

@@ -48,6 +48,7 @@ end
 
 function Builder:plan(phase, operation, arguments)
   arguments.op = operation
+  arguments.workspaces = self.workspaces
   arguments.variant = self.attention[operation] or backends.variant(self.backend, operation, self.device.name)
   local plan, message = lab.plan(arguments)
   if not plan then error(("%s: %s"):format(phase, message)) end
@@ -212,9 +213,10 @@ local function builder(class, options)
   local types, message = precision.types(options.precision or "fp32", kind)
   if not types then return nil, message end
   local choice = options.attention
-    or attention.choose { device = options.device, config = config, dtype = types.activation }
+    or attention.choose { device = options.device, config = config, types = types }
   local b = setmetatable({ config = config, device = options.device, backend = backends.get(options.backend),
-    attention = choice, types = types, first = {}, later = {}, zeroed = {}, scratches = {}, arguments = {}, loads = {},
+    attention = choice, types = types, first = {}, later = {}, zeroed = {}, scratches = {}, workspaces = {},
+    arguments = {}, loads = {},
     d = config.d_model, t = config.micro_batch * config.sequence }, class)
   b.rows = layout_rows(config, b.t, b.backend.align)
   b.padded_rows = layout_rows(config, b.t, GROUP_ALIGNMENT)

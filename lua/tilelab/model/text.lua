@@ -4,8 +4,6 @@
 local lab = require "tilelab"
 local file = require "tilelab.file"
 
-local CHUNK = 65536 -- tokens converted at a time, so that a large text needs no large Lua table
-
 local function read(path)
   local content, message = file.read(path)
   if not content then return nil, "text " .. message end
@@ -26,43 +24,26 @@ local function own_sources(root)
   return table.concat(parts)
 end
 
-local function token_table(content, first, count, bytes_per_token)
-  local tokens = {}
-  if bytes_per_token == 1 then
-    for i = 1, count do tokens[i] = content:byte(first + i - 1) end
-  else
-    for i = 1, count do
-      local high, low = content:byte(first + 2 * i - 2, first + 2 * i - 1)
-      tokens[i] = high * 256 + low
-    end
-  end
-  return tokens
-end
-
 local Text = {}
 Text.__index = Text
 
 -- Loads `path` (nil: this repository's own sources) onto `device`.
--- Returns a text {tokens = i32 tensor [count], count, sha256, name}, or nil and a message: file
+-- Returns a text {tokens = i32 tensor [count], count, sha256, name = that of the file}, or nil and a message: file
 -- absent, unreadable, or too short for one sequence of `sequence` + 1 tokens.
 local function load(path, device, vocabulary, sequence)
   local content, message
   if path then content, message = read(path) else content, message = own_sources(lab.root) end
   if not content then return nil, message end
-  local name = path or "tilelab sources"
+  local name = path and path:match "[^/]+$" or "tilelab sources"
   local bytes_per_token = vocabulary == 65536 and 2 or 1
   local count = #content // bytes_per_token
   if count < sequence + 1 then
     return nil, ("text %s holds %d tokens; one sequence needs %d: give a longer --text"):format(
-      name, count, sequence + 1)
+      path or name, count, sequence + 1)
   end
-  local tokens, reason = lab.tensor { device = device, dtype = "i32", shape = { count }, fill = 0 }
+  local tokens, reason = lab.tensor { device = device, dtype = "i32", shape = { count } }
   if not tokens then return nil, reason end
-  for first = 0, count - 1, CHUNK do
-    local length = math.min(CHUNK, count - first)
-    tokens:view(first, { length }):assign(
-      token_table(content, first * bytes_per_token + 1, length, bytes_per_token))
-  end
+  tokens:assign_bytes(content:sub(1, count * bytes_per_token), bytes_per_token)
   return setmetatable({ tokens = tokens, count = count, sha256 = lab.hash(content), name = name }, Text)
 end
 
