@@ -6,12 +6,12 @@ local classes = {}
 -- Class of an operation; m_grouped_gemm has one by layout.
 local of_operation = {
   k_grouped_gemm = "grouped_wgrad", gemm = "dense_gemm", attention = "attention", attention_backward = "attention",
-  convert = "convert", rmsnorm = "norm", rmsnorm_backward = "norm", rope = "rope", router = "router", router_backward = "router",
-  permute_index = "permute", permute = "permute", permute_backward = "permute", combine = "combine",
-  combine_backward = "combine", swiglu = "swiglu", swiglu_backward = "swiglu", embedding = "embedding",
-  embedding_backward = "embedding", cross_entropy = "cross_entropy", cross_entropy_backward = "cross_entropy",
-  pad_index = "padding", pad_rows = "padding", unpad_rows = "padding", squared_norm = "gradient_norm",
-  adamw = "adamw",
+  convert = "convert", rmsnorm = "norm", rmsnorm_backward = "norm", rope = "rope", router = "router",
+  router_backward = "router", permute_index = "permute", permute = "permute", permute_backward = "permute",
+  combine = "combine", combine_backward = "combine", swiglu = "swiglu", swiglu_backward = "swiglu",
+  embedding = "embedding", embedding_backward = "embedding", cross_entropy = "cross_entropy",
+  cross_entropy_backward = "cross_entropy", pad_index = "padding", pad_rows = "padding", unpad_rows = "padding",
+  squared_norm = "gradient_norm", adamw = "adamw",
 }
 
 -- In the order in which they are shown. convert: between precisions, around attention; zeroing: memsets of
