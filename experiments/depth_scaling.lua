@@ -30,7 +30,9 @@ lab.main(function()
     { "seed", "integer", 1, "of weights, text, order and bootstrap" },
     { "out", "string", "out/depth_scaling", "folder for results and figures", value = "FOLDER" },
     { "fresh", "boolean", false, "measure anew; earlier results are set aside" },
-    { "record", "boolean", false, "keep updates.tsv under experiments/recorded" },
+    { "record", "boolean", false, "keep the results under experiments/recorded" },
+    { "record_as", "string", nil, "keep updates.tsv there, as that study beside the main one",
+      choices = { "multinomial", "depth3", "fp32" } },
     { "preset", "string", "acm-column", "width of the figures",
       choices = { "acm-column", "acm-full", "ieee-column", "neurips" } },
     { "published", "string", nil, "check published figures against their throughputs instead",
@@ -45,8 +47,5 @@ lab.main(function()
   local settings = study.settings(opt)
   study.run(settings, opt.fresh)
   report.write(settings, opt.preset)
-  if opt.record then
-    lab.recorded.publish { experiment = "depth_scaling", device = settings.device,
-      path = settings.out .. "/updates.tsv", out = settings.out }
-  end
+  if opt.record or opt.record_as then report.record(settings, opt.record_as) end
 end)

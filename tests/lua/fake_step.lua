@@ -1,7 +1,7 @@
--- Runs experiments/layer_breakdown.lua or experiments/elementwise.lua with kernels of the CPU in the place of a
--- GPU's, on a clock that a launch moves on by its logical bytes and FLOPs:
+-- Runs experiments/layer_breakdown.lua, elementwise.lua or attention.lua with kernels of the CPU in the place of
+-- a GPU's, on a clock that a launch moves on by its logical bytes and FLOPs:
 -- build/tilelab tests/lua/fake_step.lua SCRIPT ARGUMENTS. With FAIL=counters in the environment counters are
--- refused; with FAIL=order one recorded update launches one kernel less.
+-- refused; with FAIL=order one recorded update launches one kernel less; with FAIL=wrong rope does nothing.
 
 local lab = require "tilelab"
 local Step = require "tilelab.breakdown.step"
@@ -23,8 +23,8 @@ end
 
 -- --- plans ------------------------------------------------------------------------------------
 
-local STAND_IN = { cublaslt_dense = "cpu_plain", cudnn_sdpa = "cpu_plain", smxx_plain = "cpu_plain",
-  smxx_vec16 = "cpu_plain", smxx_warp = "cpu_plain", smxx_sort = "cpu_plain" }
+local STAND_IN = { cublaslt_dense = "cpu_plain", cudnn_sdpa = "cpu_plain", cudnn_ordered = "cpu_plain",
+  smxx_plain = "cpu_plain", smxx_vec16 = "cpu_plain", smxx_warp = "cpu_plain", smxx_sort = "cpu_plain" }
 
 local function stand_in(args)
   local own = {}
@@ -34,10 +34,33 @@ local function stand_in(args)
 end
 
 local plan, launched = lab.plan, 0
+
+-- A plan of kernels that do not compute on bf16: on fp32 copies, there and back.
+local function widened(args)
+  local own, copies = {}, {}
+  for key, value in pairs(args) do
+    if type(value) == "userdata" and value.dtype == "bf16" then
+      copies[value] = copies[value] or lab.check(lab.tensor { dtype = "fp32", shape = value.shape })
+      value = copies[value]
+    end
+    own[key] = value
+  end
+  local made, message, code = plan(own)
+  if not made then return nil, message, code end
+  return { bytes = function() return made:bytes() end, flops = function() return made:flops() end,
+    launch = function()
+      for narrow, wide in pairs(copies) do wide:convert(narrow) end
+      made:launch()
+      for narrow, wide in pairs(copies) do narrow:convert(wide) end
+    end }
+end
+
 function lab.plan(args)
   local made, message, code
   if args.op ~= "probe_copy" then
-    made, message, code = plan(stand_in(args))
+    local ok
+    ok, made, message, code = pcall(plan, stand_in(args))
+    if not ok or not made then made, message, code = widened(stand_in(args)) end
     if not made then return nil, message, code end
   end
   local bytes = made and made:bytes() or 2 * args.src.bytes
@@ -47,6 +70,7 @@ function lab.plan(args)
     bytes = function() return bytes end, workspace = function() return 0 end,
     launch = function()
       launched = launched + 1
+      if fail == "wrong" and args.op == "rope" and args.variant ~= "cpu_plain" then return end
       if fail == "order" and recording and launched % 1500 == 0 then return end
       if made then made:launch() end
       pass { kind = "kernel", name = args.op, symbol = args.op .. "/" .. args.variant, duration_us = duration_us }

@@ -14,7 +14,7 @@ function attribute.labels(records, log, marks)
   local kept, labels, position, inside = {}, {}, 0, false
   for i, record in ipairs(records) do
     if record.kind == "memset" and record.bytes == marks.open then
-      if inside then return nil, ("record %d: launch %d begins inside of launch %d"):format(i, position + 1, position) end
+      if inside then return nil, ("record %d: a launch begins inside of launch %d"):format(i, position) end
       position, inside = position + 1, true
     elseif record.kind == "memset" and record.bytes == marks.close then
       if not inside then return nil, ("record %d: an end without a launch"):format(i) end

@@ -6,25 +6,27 @@ local classes = {}
 -- Class of an operation; m_grouped_gemm has one by layout.
 local of_operation = {
   k_grouped_gemm = "grouped_wgrad", gemm = "dense_gemm", attention = "attention", attention_backward = "attention",
-  rmsnorm = "norm", rmsnorm_backward = "norm", rope = "rope", router = "router", router_backward = "router",
-  permute_index = "permute", permute = "permute", permute_backward = "permute", combine = "combine",
-  combine_backward = "combine", swiglu = "swiglu", swiglu_backward = "swiglu", embedding = "embedding",
-  embedding_backward = "embedding", cross_entropy = "cross_entropy", cross_entropy_backward = "cross_entropy",
-  pad_index = "padding", pad_rows = "padding", unpad_rows = "padding", squared_norm = "gradient_norm",
-  adamw = "adamw",
+  convert = "convert", rmsnorm = "norm", rmsnorm_backward = "norm", rope = "rope", router = "router",
+  router_backward = "router", permute_index = "permute", permute = "permute", permute_backward = "permute",
+  combine = "combine", combine_backward = "combine", swiglu = "swiglu", swiglu_backward = "swiglu",
+  embedding = "embedding", embedding_backward = "embedding", cross_entropy = "cross_entropy",
+  cross_entropy_backward = "cross_entropy", pad_index = "padding", pad_rows = "padding", unpad_rows = "padding",
+  squared_norm = "gradient_norm", adamw = "adamw",
 }
 
--- In the order in which they are shown. host_counts: rows of each group read by the host; zeroing: memsets
--- of gradients; inputs: tokens, targets, routing and the loss, copied between launches.
-classes.list = { "grouped_fprop", "grouped_dgrad", "grouped_wgrad", "dense_gemm", "attention", "norm", "rope",
-  "router", "permute", "combine", "swiglu", "padding", "zeroing", "host_counts", "embedding", "cross_entropy",
+-- In the order in which they are shown. convert: between precisions, around attention; zeroing: memsets of
+-- gradients; host_counts: rows of each group, read by the host; inputs: tokens, targets, routing and the loss,
+-- copied between launches.
+classes.list = { "grouped_fprop", "grouped_dgrad", "grouped_wgrad", "dense_gemm", "attention", "convert", "norm",
+  "rope", "router", "permute", "combine", "swiglu", "padding", "zeroing", "host_counts", "embedding", "cross_entropy",
   "adamw", "gradient_norm", "inputs", "other" }
 
 classes.passes = { "forward", "backward", "optimiser", "other" }
 
 -- Classes that a copy of as many bytes is the bound of.
 classes.memory_bound = {}
-for name in ("norm rope permute combine swiglu padding embedding cross_entropy adamw gradient_norm"):gmatch "%S+" do
+for _, name in ipairs { "convert", "norm", "rope", "permute", "combine", "swiglu", "padding", "embedding",
+  "cross_entropy", "adamw", "gradient_norm" } do
   classes.memory_bound[name] = true
 end
 

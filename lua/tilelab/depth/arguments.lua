@@ -47,10 +47,7 @@ function arguments.layers(layers)
     end
     seen[depth] = true
   end
-  if #layers < 2 then
-    return string.format("--layers %s: a slope needs two depths or more, such as --layers 1,2",
-      text == "" and "(none)" or text)
-  end
+  if #layers == 0 then return "--layers: give one depth, or two and more for a slope, such as --layers 1,2" end
   return nil
 end
 

@@ -4,36 +4,41 @@ local lab = require "tilelab"
 local draw = require "tilelab.draw"
 local analysis = require "tilelab.depth.analysis"
 local figures = require "tilelab.depth.figures"
+local presets = require "tilelab.model.presets"
+local rows_of = require "tilelab.depth.rows"
+local sides = require "tilelab.depth.sides"
+local single = require "tilelab.depth.single"
 local tables = require "tilelab.depth.table"
 local study = require "tilelab.depth.study"
+local utilisation = require "tilelab.depth.utilisation"
 
 local report = {}
-
-local numbers = { "layers", "repetition", "update", "tokens", "time_s", "loss" }
-
--- Rows of an updates.tsv as numbers; raises file:line for what is none.
-local function numbered(data)
-  local rows = {}
-  for i, row in ipairs(data.rows) do
-    rows[i] = { backend = row.backend }
-    for _, column in ipairs(numbers) do rows[i][column] = data:number(row, column) end
-  end
-  return rows
-end
 
 -- The analysis of an updates.tsv (lab.record.read): rows of summary.tsv and their context, as
 -- analysis.run gives them. settings: what analysis.run takes.
 function report.analyse(data, settings)
-  local result, info = analysis.run(numbered(data), settings)
+  local result, info = analysis.run(rows_of.numbered(data), settings)
   if not result then lab.usage_error("%s", info) end
   return result, info
 end
 
+local function heading(data)
+  local row, from = data.rows[1], data.provenance
+  return ("Depth scaling of %s on %s (%s), %s, routing %s\n\n"):format(row.model, from.device,
+    from.device_model, row.precision, row.routing)
+end
+
+-- Rows of model FLOP utilisation, and what they are said with.
+local function utilised(data, result, info)
+  local config, device_model = assert(presets.config(data.rows[1].model)), data.provenance.device_model
+  local rows = utilisation.rows(result, info, config, device_model)
+  return rows, utilisation.text(rows, info, config, device_model)
+end
+
 -- The text of a study, from its results and the file that they come from.
 function report.text(data, result, info)
-  local row, from = data.rows[1], data.provenance
-  return ("Depth scaling of %s on %s (%s), %s, routing %s\n\n%s"):format(row.model, from.device,
-    from.device_model, row.precision, row.routing, tables.study(result, info))
+  local _, text = utilised(data, result, info)
+  return heading(data) .. tables.study(result, info) .. (text and "\n" .. text or "")
 end
 
 -- The provenance of the rows, and how they were analysed: a complete study is analysed again when
@@ -60,17 +65,40 @@ function report.draw(data, result, info, options)
   return draw.figures(data, options, specs)
 end
 
+-- Of one depth: the table, without summary and figures, which need a slope.
+local function write_single(settings, data)
+  local list, info = single.run(rows_of.numbered(data), settings)
+  if not list then lab.usage_error("%s", info) end
+  io.write("\n", heading(data), single.text(list, info), "\n")
+  print("results  " .. settings.out .. "/updates.tsv")
+end
+
 -- Prints the table, writes summary.tsv and draws the figures into settings.out.
 function report.write(settings, preset)
   local data = lab.record.read(settings.out .. "/updates.tsv", study.columns)
+  if #settings.layers == 1 then return write_single(settings, data) end
   local result, info = report.analyse(data, { warmup = settings.warmup, top = settings.top,
     backends = settings.backends, layers = settings.layers, seed = settings.seed,
     full_depth = settings.config.full_layers })
+  for _, row in ipairs((utilised(data, result, info))) do result[#result + 1] = row end
   write_summary(settings.out .. "/summary.tsv", result, info, data.provenance)
   io.write("\n", report.text(data, result, info), "\n")
   if settings.device.arch == 0 then print("CPU reference, no performance claim.\n") end
   print("results  " .. settings.out .. "/updates.tsv\n         " .. settings.out .. "/summary.tsv")
   draw.print(report.draw(data, result, info, { folder = settings.out, preset = preset }))
+end
+
+-- Publishes the study's results: updates.tsv as depth_scaling and summary.tsv as depth_scaling_summary, or with
+-- `side` (sides.names) updates.tsv as that study beside the main one. Then prints the table of all of them.
+function report.record(settings, side)
+  local function publish(experiment, file)
+    lab.recorded.publish { experiment = experiment, device = settings.device, path = settings.out .. "/" .. file,
+      out = settings.out }
+  end
+  publish(side and "depth_scaling_" .. side or "depth_scaling", "updates.tsv")
+  if not side and #settings.layers > 1 then publish("depth_scaling_summary", "summary.tsv") end
+  local text = sides.recorded(settings.device)
+  if text then io.write("\n", text, "\n") end
 end
 
 return report

@@ -9,23 +9,18 @@
 
 local presets = require "tilelab.model.presets"
 local report = require "tilelab.depth.report"
+local rows_of = require "tilelab.depth.rows"
 local study = require "tilelab.depth.study"
 
 local depth = { schema = study.schema }
 
 local WARMUP = 20 -- of the published protocol, as the study's own default
 
-local function list(text, convert)
-  local items = {}
-  for item in text:gmatch("[^,]+") do items[#items + 1] = convert(item) end
-  return items
-end
-
 -- The study's results with its default settings.
 local function analyse(data)
   local from = data.provenance
-  return report.analyse(data, { warmup = WARMUP, backends = list(from.flag_backends, tostring),
-    layers = list(from.flag_layers, tonumber), seed = math.tointeger(tonumber(from.flag_seed)),
+  return report.analyse(data, { warmup = WARMUP, backends = rows_of.list(from.flag_backends),
+    layers = rows_of.list(from.flag_layers, math.tointeger), seed = math.tointeger(tonumber(from.flag_seed)),
     full_depth = presets.config(from.flag_model).full_layers })
 end
 

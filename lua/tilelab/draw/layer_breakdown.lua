@@ -38,9 +38,9 @@ local breakdown = {
 local GROUPS = { "grouped GEMM", "dense GEMM", "attention", "permute, combine", "SwiGLU", "norm, rope, router",
   "padding, zeroing, idle" }
 local group_of = { grouped_fprop = GROUPS[1], grouped_dgrad = GROUPS[1], grouped_wgrad = GROUPS[1],
-  dense_gemm = GROUPS[2], attention = GROUPS[3], permute = GROUPS[4], combine = GROUPS[4], swiglu = GROUPS[5],
-  norm = GROUPS[6], rope = GROUPS[6], router = GROUPS[6], padding = GROUPS[7], zeroing = GROUPS[7],
-  host_counts = GROUPS[7] }
+  dense_gemm = GROUPS[2], attention = GROUPS[3], convert = GROUPS[3], permute = GROUPS[4], combine = GROUPS[4],
+  swiglu = GROUPS[5], norm = GROUPS[6], rope = GROUPS[6], router = GROUPS[6], padding = GROUPS[7],
+  zeroing = GROUPS[7], host_counts = GROUPS[7] }
 
 local function numbered(data)
   local list = {}
