@@ -4,6 +4,8 @@
  *       -> tensor | nil, message, code. Without `fill` every byte is 0xff, a NaN in float types.
  *   lab.load(path[, device]) -> tensor | nil, message, code           a NumPy .npy file
  *   t.dtype .shape (a fresh list) .rank .numel .bytes .device
+ *   t.alignment               of its first byte: the largest power of two that divides the address, up
+ *                             to 256
  *   t:view(offset, shape)     shares memory, `offset` elements after the start
  *   t:rows(first, last)       shares memory; 1-based, inclusive; last = first - 1 is empty
  *   t:clone() -> tensor | nil, message, code
@@ -241,9 +243,17 @@ static int tensor_close(lua_State *L)
     return 0;
 }
 
+static lua_Integer alignment_of(const void *data)
+{
+    const uintptr_t most = 256;
+    uintptr_t address = (uintptr_t)data | most;
+    return (lua_Integer)(address & (~address + 1));
+}
+
 static int tensor_fields(lua_State *L)
 {
-    static const char *const names[] = {"dtype", "shape", "rank", "numel", "bytes", "device", NULL};
+    static const char *const names[] = {"dtype", "shape",  "rank",      "numel",
+                                        "bytes", "device", "alignment", NULL};
     const char *name = lua_tostring(L, 2);
     int field = 0;
     while (names[field] && !(name && strcmp(names[field], name) == 0))
@@ -263,7 +273,8 @@ static int tensor_fields(lua_State *L)
     case 2: lua_pushinteger(L, tensor->rank); break;
     case 3: lua_pushinteger(L, tl_tensor_numel(tensor)); break;
     case 4: lua_pushinteger(L, (lua_Integer)tl_tensor_bytes(tensor)); break;
-    default: tlua_device_push(L, tensor->device); break;
+    case 5: tlua_device_push(L, tensor->device); break;
+    default: lua_pushinteger(L, alignment_of(tensor->data)); break;
     }
     return 1;
 }

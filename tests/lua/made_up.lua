@@ -301,12 +301,32 @@ local function each_swizzle(fn)
   end
 end
 
+-- The same for the other groupings.
+local function each_other(fn)
+  for _, other in ipairs { { "m_groups", 131072, 224, 8, 0.94 }, { "m_groups", 131072, 64, 8, 0.91 },
+    { "m_groups", 16640, 160, 8, 0.8 }, { "per_group_3d", 2560, 96, 32, 0.93 }, { "dense", 32768, 96, 1, 0.89 } } do
+    local p = { grouping = other[1], rows = other[2], cols = other[3], groups = other[4] }
+    p.bytes = 2 * p.rows * p.cols * (p.grouping == "per_group_3d" and p.groups or 1)
+    local copy_us = swizzle_copy_us(p.bytes)
+    for i, variant in ipairs { "sm90_bulk", "smxx_registers" } do
+      fn(p, variant, copy_us / other[5] * (1 + 0.02 * i), copy_us)
+    end
+  end
+end
+
 local function swizzle_row(p, variant, time_us, copy_us, more)
   local row = { grouping = p.grouping, rows = p.rows, cols = p.cols, groups = p.groups, variant = variant,
     time_us = time_us, time_us_lo = time_us * 0.99, time_us_hi = time_us * 1.02, copy_us = copy_us,
     copy_ratio = copy_us / time_us, logical_gbps = p.bytes / time_us * 1e-3 }
   for column, value in pairs(more) do row[column] = value end
   return row
+end
+
+-- Block sizes and tiles of a block, the fastest first.
+local function each_block(naive, fn)
+  for _, threads in ipairs { 128, 256, 512, 64 } do
+    for _, tiles in ipairs(naive and { "-" } or { 16, 32 }) do fn(threads, tiles) end
+  end
 end
 
 function builders.scale_swizzle(add)
@@ -317,30 +337,25 @@ function builders.scale_swizzle(add)
     add(made)
   end
   each_swizzle(function(p, kernel, time_us, copy_us)
-    local tiles = kernel[1] ~= "smxx_naive" and 16 or "-"
-    if kernel[1] == "smxx_naive" and p.groups == 8 then
+    local naive, i = kernel[1] == "smxx_naive", 0
+    if naive and p.groups == 8 then
       row(p, "host_loop", 30000, copy_us, { flush = "none", call_us = 30000 })
     end
-    for i, threads in ipairs { 128, 256 } do
+    each_block(naive, function(threads, tiles)
+      i = i + 1
       row(p, kernel[1], time_us * (0.98 + 0.02 * i), copy_us, { flush = "dirty", block_threads = threads,
         tiles_per_block = tiles, call_us = time_us + 6, occupancy_theoretical_pct = kernel[4], limiter = "registers",
         waves = 7.5, dram_gbps = i == 1 and 2000 or "-", occupancy_achieved_pct = i == 1 and kernel[5] or "-",
         bank_conflict_pct = i == 1 and 0 or "-", sectors_per_request_ld = i == 1 and kernel[1] ~= "sm90_tma" and 16
         or "-", sectors_per_request_st = i == 1 and 16 or "-", top_stall = i == 1 and "long_scoreboard" or "-" })
-    end
-    row(p, kernel[1], time_us * 0.9, copy_us * 0.87, { flush = "clean", block_threads = 128, tiles_per_block = tiles })
+    end)
+    row(p, kernel[1], time_us * 0.9, copy_us * 0.87, { flush = "clean", block_threads = 128,
+      tiles_per_block = naive and "-" or 16 })
   end)
-  for _, other in ipairs { { "m_groups", 131072, 224, 8, 0.94 }, { "m_groups", 131072, 64, 8, 0.89 },
-    { "m_groups", 16640, 160, 8, 0.8 }, { "per_group_3d", 2560, 96, 32, 0.93 }, { "dense", 32768, 96, 1, 0.89 } } do
-    local p = { grouping = other[1], rows = other[2], cols = other[3], groups = other[4] }
-    p.bytes = 2 * p.rows * p.cols * (p.grouping == "per_group_3d" and p.groups or 1)
-    local copy_us = swizzle_copy_us(p.bytes)
-    for i, variant in ipairs { "sm90_bulk", "smxx_registers" } do
-      row(p, variant, copy_us / other[5] * (1 + 0.02 * i), copy_us, { flush = "dirty", block_threads = 256,
-        tiles_per_block = 32, call_us = 8, occupancy_achieved_pct = 40, top_stall = "long_scoreboard",
-        bank_conflict_pct = 0, sectors_per_request_st = 16 })
-    end
-  end
+  each_other(function(p, variant, time_us, copy_us)
+    row(p, variant, time_us, copy_us, { flush = "dirty", block_threads = 256, tiles_per_block = 32, call_us = 8,
+      occupancy_achieved_pct = 40, top_stall = "long_scoreboard", bank_conflict_pct = 0, sectors_per_request_st = 16 })
+  end)
 end
 
 function builders.scale_swizzle_causes(add)
@@ -362,8 +377,8 @@ function builders.scale_swizzle_causes(add)
     more.stall_other_pct = 10
     row("variants", p, kernel[1], "block_threads=128", time_us, copy_us, more)
     if p.rows == 8192 and p.groups == 8 and kernel[1] ~= "sm90_tma" then
-      for step, kib in ipairs { 1, 28, 56, 113 } do
-        row("occupancy", p, kernel[1], "held_shared_kib=" .. kib, time_us * (1 + 0.02 * step ^ 3), copy_us,
+      for step, kib in ipairs { 1, 14, 18, 22, 28, 37, 44, 56, 75, 113 } do
+        row("occupancy", p, kernel[1], "held_shared_kib=" .. kib, time_us * (1 + 0.002 * step ^ 3), copy_us,
           { occupancy_theoretical_pct = kernel[4] / step, occupancy_achieved_pct = kernel[5] / step,
             limiter = "registers", issue_active_pct = 30,
             in_flight_kib = kernel[1] == "smxx_registers" and 72 / step or nil })
@@ -386,6 +401,11 @@ function builders.scale_swizzle_causes(add)
           time_us * (1.2 - bytes / 100), copy_us, { occupancy_theoretical_pct = 25, in_flight_kib = 2 * bytes })
       end
     end
+  end)
+  each_other(function(p, variant, time_us, copy_us)
+    row("variants", p, variant, "block_threads=256", time_us, copy_us, { occupancy_achieved_pct = 40,
+      load_efficiency_pct = variant == "smxx_registers" and 99 or nil, store_efficiency_pct = 100,
+      bank_conflict_pct = 0 })
   end)
 end
 
