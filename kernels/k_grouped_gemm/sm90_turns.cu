@@ -27,13 +27,14 @@ enum {
     PANELS = 3, /* of 64 columns */
     BLOCK_N = PANELS * 64,
     BLOCK_K = 64,
-    STAGES = 5,
     PANEL_BYTES = 64 * BLOCK_K * 2,
     A_BYTES = 2 * PANEL_BYTES,
     HALF_BYTES = PANEL_BYTES / 2, /* of a panel: 32 rows, what each block loads for both */
     B_BYTES = PANELS * PANEL_BYTES,
     STAGE_BYTES = A_BYTES + B_BYTES,
-    SHARED_BYTES = 1024 + STAGES * STAGE_BYTES,
+    BOX_BYTES = 64 * 32 * 4,      /* of d: 64 rows by 32 columns */
+    OLD_BYTES = 4 * BOX_BYTES,    /* of d: a tile's 64 columns, two boxes above two */
+    OLD_BUFFERS = 2,
     TILE_SLOTS = 3,
     PRODUCER_REGISTERS = 40,
     CONSUMER_REGISTERS = 232,
@@ -41,37 +42,17 @@ enum {
 };
 static_assert(PRODUCER_REGISTERS * 128 + CONSUMER_REGISTERS * 256 <= LAUNCH_REGISTERS * THREADS,
               "roles take more registers than the block has");
-static_assert(SHARED_BYTES + 1024 <= 227 * 1024, "stages exceed shared memory");
 
-struct problem {
-    float *d;
-    int m, n, beta;
-    int in_one; /* the maps of a and b have panels as a dimension */
-    int row_pairs, tiles;
-    int prefetch;
-};
-
-struct tile {
-    int group; /* NO_TILE: there is none left */
-    int begin, rows;
-    int row, column, panels;
-    int k_blocks, last_steps;
-    int before; /* k-blocks of earlier tiles, modulo twice the stages */
-};
-static const int NO_TILE = -1;
-
-struct shared_layout {
-    char *stages;
-    uint64_t *full, *free, *tile_full, *tile_read, *number_full, *turn;
-    tile *tiles;
-    int *numbers;
-};
-
-struct ring {
+/* Sums that are added to what is there need room for it, and do with a stage less. */
+template <bool ADD> struct ring_of {
+    static const int STAGES = ADD ? 4 : 5;
+    static const int SHARED_BYTES = 1024 + STAGES * STAGE_BYTES + (ADD ? OLD_BUFFERS * OLD_BYTES : 0);
+    static_assert(SHARED_BYTES + 1536 <= 227 * 1024, "stages exceed shared memory");
     int stage;
     uint32_t parity;
 
-    __device__ explicit ring(int before = 0) : stage(before % STAGES), parity(before / STAGES & 1)
+    __device__ explicit ring_of(int before = 0)
+        : stage(before % STAGES), parity(before / STAGES & 1)
     {
     }
 
@@ -82,6 +63,30 @@ struct ring {
             parity ^= 1;
         }
     }
+};
+
+struct problem {
+    float *d;
+    int m, n, beta;
+    int in_one; /* the maps of a and b have panels as a dimension */
+    int row_pairs, tiles;
+};
+
+struct tile {
+    int group; /* NO_TILE: there is none left */
+    int begin, rows;
+    int row, column, panels;
+    int k_blocks, last_steps;
+    int chunk;  /* of d, that its first 64 columns are, modulo 4 */
+    int before; /* k-blocks of earlier tiles, modulo 40: twice four and five stages */
+};
+static const int NO_TILE = -1;
+
+struct shared_layout {
+    char *stages, *old;
+    uint64_t *full, *free, *old_full, *old_free, *old_turn, *tile_full, *tile_read, *number_full, *turn;
+    tile *tiles;
+    int *numbers;
 };
 
 static __device__ __forceinline__ tile take_tile(const shared_layout &shared, int i)
@@ -107,7 +112,7 @@ static __device__ __forceinline__ tile take_tile(const shared_layout &shared, in
 }
 
 static __device__ bool tile_of(const problem &p, const schedule *todo, int total, int number,
-                               int rank, int &before, tile &t)
+                               int rank, int &before, int &chunk, tile &t)
 {
     if (number >= total)
         return false;
@@ -124,14 +129,17 @@ static __device__ bool tile_of(const problem &p, const schedule *todo, int total
         t.k_blocks = 1;
     t.last_steps = max(1, (w.rows - (t.k_blocks - 1) * BLOCK_K + 15) / 16);
     t.before = before;
-    before = (before + t.k_blocks) % (2 * STAGES);
+    before = (before + t.k_blocks) % 40;
+    t.chunk = chunk;
+    chunk = (chunk + (t.k_blocks > 0 ? t.panels : 0)) % (2 * OLD_BUFFERS);
     return true;
 }
 
 static __device__ void choose_tiles(const shared_layout &shared, schedule *todo, const problem &p)
 {
     int rank = tl_cluster_rank(), clusters = (int)gridDim.x / CLUSTER;
-    int number = (int)blockIdx.x / CLUSTER, total = todo->groups * p.tiles, before = 0;
+    int number = (int)blockIdx.x / CLUSTER, total = todo->groups * p.tiles;
+    int before = 0, chunk = 0;
     bool more = true;
     for (int i = 0, last = -1; i != last; i++) {
         int slot = i % TILE_SLOTS;
@@ -149,7 +157,7 @@ static __device__ void choose_tiles(const shared_layout &shared, schedule *todo,
         if (rank > 0 && more)
             tl_mbarrier_arrive_cluster(tl_cluster_address(shared.tile_read + slot, 0));
         tile t;
-        if (more && !tile_of(p, todo, total, number, rank, before, t)) {
+        if (more && !tile_of(p, todo, total, number, rank, before, chunk, t)) {
             more = false;
             last = i + 2;
         }
@@ -160,43 +168,55 @@ static __device__ void choose_tiles(const shared_layout &shared, schedule *todo,
     }
 }
 
+template <bool ADD>
 static __device__ void load_a(const shared_layout &shared, const CUtensorMap *map, const problem &p)
 {
     bool elected = tl_elect();
-    int lane = threadIdx.x % 32;
-    ring at;
+    ring_of<ADD> at;
     for (int i = 0;; i++) {
         tile t = take_tile(shared, i);
         if (t.group == NO_TILE)
             break;
         int y = TL_RAGGED_ROWS - t.rows, z = t.begin + t.rows;
-        int step = t.k_blocks > 0 ? (BLOCK_M + t.k_blocks - 1) / t.k_blocks : 0;
-        unsigned bytes = (unsigned)min((int)BLOCK_N, p.n - t.column) * 4;
-        float *d = p.d + ((int64_t)t.group * p.m + t.row) * p.n + t.column;
         for (int k = 0; k < t.k_blocks; k++, at.next()) {
             char *to = shared.stages + at.stage * STAGE_BYTES;
             uint64_t *full = shared.full + at.stage;
             tl_mbarrier_wait(shared.free + at.stage, at.parity ^ 1);
             __syncwarp();
-            if (elected) {
-                tl_mbarrier_expect(full, A_BYTES);
-                if (p.in_one) {
-                    tl_tma_load_5d(to, map, full, 0, y + k * BLOCK_K, z, TL_RAGGED_ROWS,
-                                   t.row / 64);
-                } else {
-                    tl_tma_load_4d(to, map, full, t.row, y + k * BLOCK_K, z, TL_RAGGED_ROWS);
-                    tl_tma_load_4d(to + PANEL_BYTES, map, full, t.row + 64, y + k * BLOCK_K, z,
-                                   TL_RAGGED_ROWS);
-                }
+            if (!elected)
+                continue;
+            tl_mbarrier_expect(full, A_BYTES);
+            if (p.in_one) {
+                tl_tma_load_5d(to, map, full, 0, y + k * BLOCK_K, z, TL_RAGGED_ROWS, t.row / 64);
+            } else {
+                tl_tma_load_4d(to, map, full, t.row, y + k * BLOCK_K, z, TL_RAGGED_ROWS);
+                tl_tma_load_4d(to + PANEL_BYTES, map, full, t.row + 64, y + k * BLOCK_K, z,
+                               TL_RAGGED_ROWS);
             }
-            if (p.beta && p.prefetch > 1)
-                for (int row = k * step + lane; row < min((k + 1) * step, (int)BLOCK_M); row += 32)
-                    if (t.row + row < p.m)
-                        asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(
-                                         d + (int64_t)row * p.n),
-                                     "r"(bytes)
-                                     : "memory");
+        }
+    }
+}
+
+/* A warp: what is there, of each tile 64 columns at a time. */
+static __device__ void load_old(const shared_layout &shared, const CUtensorMap *map)
+{
+    bool elected = tl_elect();
+    int chunk = 0;
+    for (int i = 0;; i++) {
+        tile t = take_tile(shared, i);
+        if (t.group == NO_TILE)
+            break;
+        for (int panel = 0; t.k_blocks > 0 && panel < t.panels; panel++, chunk++) {
+            int buffer = chunk % OLD_BUFFERS;
+            uint64_t *full = shared.old_full + buffer;
+            tl_mbarrier_wait(shared.old_free + buffer, (chunk / OLD_BUFFERS & 1) ^ 1);
             __syncwarp();
+            if (!elected)
+                continue;
+            tl_mbarrier_expect(full, OLD_BYTES);
+            for (int box = 0; box < 4; box++)
+                tl_tma_load_3d(shared.old + buffer * OLD_BYTES + box * BOX_BYTES, map, full,
+                               t.column + panel * 64 + box % 2 * 32, t.row + box / 2 * 64, t.group);
         }
     }
 }
@@ -224,11 +244,12 @@ static __device__ __forceinline__ void multicast_5d(void *shared, const CUtensor
                  : "memory");
 }
 
+template <bool ADD>
 static __device__ void load_b(const shared_layout &shared, const CUtensorMap *map, const problem &p)
 {
     bool elected = tl_elect();
     int rank = tl_uniform(tl_cluster_rank());
-    ring at;
+    ring_of<ADD> at;
     for (int i = 0;; i++) {
         tile t = take_tile(shared, i);
         if (t.group == NO_TILE)
@@ -280,9 +301,9 @@ static __device__ __forceinline__ void multiply_step(float (&upper)[C], float (&
     tl_wgmma_bf16<N, 1, 1>(lower, a + (PANEL_BYTES >> 4) + step * 128, b_step, accumulate);
 }
 
-template <int N, int C>
+template <int N, bool ADD, int C>
 static __device__ __forceinline__ void multiply_tile(float (&upper)[C], float (&lower)[C],
-                                                     const shared_layout &shared, ring at,
+                                                     const shared_layout &shared, ring_of<ADD> at,
                                                      int k_blocks, int last_steps,
                                                      const releaser &stages, uint64_t *next_turn)
 {
@@ -336,7 +357,8 @@ static __device__ __forceinline__ float4 four_of(const float *acc)
 /* Where a thread's sums go: in four rows, 8, 64 and 72 apart. */
 struct place {
     float *d;
-    int columns, rows; /* from its own on, to the end of the tile and of the matrix */
+    int columns, rows; /* from its own on, to the end of the matrix */
+    int panels;        /* of the tile */
 
     __device__ place(const problem &p, volatile const tile *t)
     {
@@ -344,37 +366,73 @@ struct place {
         int row = t->row + thread / 32 * 16 + lane / 4;
         int inner = lane % 2 * 8 + lane % 4 / 2 * 4, column = t->column + inner;
         d = p.d + ((int64_t)t->group * p.m + row) * p.n + column;
-        columns = min(t->panels * 64 - inner, p.n - column);
+        columns = p.n - column;
+        panels = t->panels;
         rows = p.m - row;
     }
 };
 
+/* Where the four columns of a thread lie in 64 of d in shared memory, from its row on: four rows 8,
+ * 64 and 72 apart are as many BOX_BYTES and eights of 128 bytes further. */
+static __device__ __forceinline__ uint32_t old_at(uint32_t base, int group)
+{
+    int thread = threadIdx.x % 128, lane = thread % 32;
+    int row = thread / 32 * 16 + lane / 4;
+    int quad = group * 4 + lane % 2 * 2 + lane % 4 / 2; /* of four columns */
+    return base + quad / 8 * BOX_BYTES + row * 128 + (quad % 8 ^ row % 8) * 16;
+}
+
+static __device__ __forceinline__ float4 shared_load(uint32_t address)
+{
+    float4 value;
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
+                 : "r"(address)
+                 : "memory");
+    return value;
+}
+
 template <bool ADD, int C>
 static __device__ __forceinline__ void store_tile(const float (&upper)[C], const float (&lower)[C],
-                                                  const place &to, const problem &p)
+                                                  const shared_layout &shared, const place &to,
+                                                  const problem &p, int chunk, uint64_t *next_turn)
 {
 #pragma unroll
-    for (int j = 0; j < PANELS * 4; j++) {
-        bool inside = j * 16 < to.columns;
-        float4 old[4];
+    for (int panel = 0; panel < PANELS; panel++) {
+        if (panel >= to.panels)
+            break;
+        int buffer = (chunk + panel) % OLD_BUFFERS;
+        uint32_t old = 0;
         if (ADD) {
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                if (inside && i / 2 * 64 + i % 2 * 8 < to.rows)
-                    old[i] = __ldcs((const float4 *)(to.d + (i / 2 * 64 + i % 2 * 8) * (int64_t)p.n +
-                                                     j * 16));
+            tl_mbarrier_wait(shared.old_full + buffer, (chunk + panel) / OLD_BUFFERS & 1);
+            old = tl_shared_address(shared.old) + buffer * OLD_BYTES;
+            if (panel == to.panels - 1 && threadIdx.x % 128 == 0)
+                tl_mbarrier_arrive(next_turn);
         }
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
-            float4 sum = four_of((i / 2 ? lower : upper) + j * 8 + i % 2 * 2);
-            if (ADD)
-                sum = {sum.x + old[i].x, sum.y + old[i].y, sum.z + old[i].z, sum.w + old[i].w};
-            if (inside && i / 2 * 64 + i % 2 * 8 < to.rows)
-                __stcs((float4 *)(to.d + (i / 2 * 64 + i % 2 * 8) * (int64_t)p.n + j * 16), sum);
+        for (int group = 0; group < 4; group++) {
+            const int j = panel * 4 + group;
+            uint32_t from = ADD ? old_at(old, group) : 0;
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                float4 sum = four_of((i / 2 ? lower : upper) + j * 8 + i % 2 * 2);
+                if (ADD) {
+                    float4 was = shared_load(from + i / 2 * 2 * BOX_BYTES + i % 2 * 8 * 128);
+                    sum = {sum.x + was.x, sum.y + was.y, sum.z + was.z, sum.w + was.w};
+                }
+                if (j * 16 < to.columns && i / 2 * 64 + i % 2 * 8 < to.rows)
+                    __stcs((float4 *)(to.d + (i / 2 * 64 + i % 2 * 8) * (int64_t)p.n + j * 16), sum);
+            }
+        }
+        if (ADD) {
+            __syncwarp();
+            if (threadIdx.x % 32 == 0)
+                tl_mbarrier_arrive(shared.old_free + buffer);
         }
     }
 }
 
+template <bool ADD>
 static __device__ void consume(const shared_layout &shared, const problem &p, int warpgroup)
 {
     releaser stages(shared);
@@ -393,7 +451,7 @@ static __device__ void consume(const shared_layout &shared, const problem &p, in
             if (threadIdx.x % 128 == 0)
                 tl_mbarrier_arrive(next_turn);
         } else {
-            ring at(tl_uniform(chosen->before));
+            ring_of<ADD> at(tl_uniform(chosen->before));
             int last_steps = tl_uniform(chosen->last_steps);
             switch (tl_uniform(chosen->panels)) {
             case 1:
@@ -407,35 +465,42 @@ static __device__ void consume(const shared_layout &shared, const problem &p, in
                 break;
             }
         }
-        place at_d(p, chosen);
+        place to(p, chosen);
+        int chunk = chosen->chunk;
         __syncwarp();
         if (threadIdx.x % 32 == 0)
             tl_mbarrier_arrive(shared.tile_read + slot);
-        if (k_blocks == 0)
-            continue;
-        if (p.beta)
-            store_tile<true>(upper, lower, at_d, p);
-        else
-            store_tile<false>(upper, lower, at_d, p);
+        if (ADD && i > 0)
+            tl_mbarrier_wait(shared.old_turn + warpgroup, (i - 1) / 2 & 1);
+        uint64_t *next_old = shared.old_turn + (warpgroup ^ 1);
+        if (k_blocks > 0)
+            store_tile<ADD>(upper, lower, shared, to, p, chunk, next_old);
+        else if (ADD && threadIdx.x % 128 == 0)
+            tl_mbarrier_arrive(next_old);
     }
 }
 
 struct maps {
-    CUtensorMap a, b;
+    CUtensorMap a, b, d;
 };
 
+template <bool ADD>
 static __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     turns_kernel(const __grid_constant__ maps map, schedule *todo, problem p)
 {
     extern __shared__ char raw[];
+    const int STAGES = ring_of<ADD>::STAGES;
     __shared__ uint64_t full[STAGES], free[STAGES];
+    __shared__ uint64_t old_full[OLD_BUFFERS], old_free[OLD_BUFFERS], old_turn[2];
     __shared__ uint64_t tile_full[TILE_SLOTS], tile_read[TILE_SLOTS], number_full[TILE_SLOTS];
     __shared__ uint64_t turn[2];
     __shared__ tile tiles[TILE_SLOTS];
     __shared__ int numbers[TILE_SLOTS];
     /* The same offset in both blocks, since loads for both use it. */
     char *base = raw + ((1024 - tl_shared_address(raw) % 1024) % 1024);
-    shared_layout shared = {base, full, free, tile_full, tile_read, number_full, turn, tiles, numbers};
+    shared_layout shared = {base,     base + STAGES * STAGE_BYTES, full,      free,        old_full,
+                            old_free, old_turn,                    tile_full, tile_read,   number_full,
+                            turn,     tiles,                       numbers};
     int warp = tl_uniform((int)threadIdx.x / 32);
     if (threadIdx.x == 0) {
         tl_prefetch_map(&map.a);
@@ -444,11 +509,17 @@ static __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS
             tl_mbarrier_init(full + i, 2);
             tl_mbarrier_init(free + i, CLUSTER);
         }
-        for (int i = 0; i < 2; i++)
+        for (int i = 0; i < OLD_BUFFERS; i++) {
+            tl_mbarrier_init(old_full + i, 1);
+            tl_mbarrier_init(old_free + i, 4);
+        }
+        for (int i = 0; i < 2; i++) {
             tl_mbarrier_init(turn + i, 1);
+            tl_mbarrier_init(old_turn + i, 1);
+        }
         for (int i = 0; i < TILE_SLOTS; i++) {
             tl_mbarrier_init(tile_full + i, 1);
-            tl_mbarrier_init(tile_read + i, 6 + (tl_cluster_rank() == 0 ? CLUSTER - 1 : 0));
+            tl_mbarrier_init(tile_read + i, 6 + ADD + (tl_cluster_rank() == 0 ? CLUSTER - 1 : 0));
             tl_mbarrier_init(number_full + i, 1);
         }
         tl_mbarrier_init_fence();
@@ -459,22 +530,22 @@ static __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS
     if (warp >= 8) {
         tl_registers_shrink<PRODUCER_REGISTERS>();
         if (warp == 8)
-            load_a(shared, &map.a, p);
+            load_a<ADD>(shared, &map.a, p);
         else if (warp == 9)
-            load_b(shared, &map.b, p);
+            load_b<ADD>(shared, &map.b, p);
+        else if (ADD && warp == 11)
+            load_old(shared, &map.d);
         else if (threadIdx.x == 10 * 32)
             choose_tiles(shared, todo, p);
     } else {
         tl_registers_grow<CONSUMER_REGISTERS>();
-        consume(shared, p, warp / 4);
+        consume<ADD>(shared, p, warp / 4);
     }
     __syncwarp();
     tl_cluster_sync();
 }
 
 /* --- the host's side -------------------------------------------------------------------------- */
-
-enum { PREFETCH };
 
 static enum tl_status legal(const struct tl_problem *problem)
 {
@@ -495,6 +566,8 @@ static enum tl_status make_maps(const struct tl_plan *plan, const struct tl_args
 {
     const struct tl_tensor *a = &args->tensor[TL_K_GROUPED_A], *b = &args->tensor[TL_K_GROUPED_B];
     int64_t m = plan->problem.dim[TL_K_GROUPED_M], n = plan->problem.dim[TL_K_GROUPED_N];
+    TL_TRY(tl_tensor_map_3d(&out->d, &args->tensor[TL_K_GROUPED_D], n, m,
+                            plan->problem.dim[TL_K_GROUPED_NUM_GROUPS], 32, 64));
     if (panels_in_one(plan)) {
         TL_TRY(tl_tensor_map_ragged_panels(&out->a, a, m, BLOCK_K, BLOCK_M / 64));
         return tl_tensor_map_ragged_panels(&out->b, b, n, BLOCK_K / CLUSTER, PANELS);
@@ -531,22 +604,20 @@ static enum tl_status launch(const struct tl_plan *plan, const struct tl_args *a
     p.in_one = panels_in_one(plan);
     p.row_pairs = (p.m + CLUSTER * BLOCK_M - 1) / (CLUSTER * BLOCK_M);
     p.tiles = p.row_pairs * ((p.n + BLOCK_N - 1) / BLOCK_N);
-    p.prefetch = plan->tunable[PREFETCH];
-    TL_TRY(TL_CUDA_STATUS(plan, "shared memory of turns_kernel",
-                          cudaFuncSetAttribute(turns_kernel,
-                                               cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                               SHARED_BYTES)));
+    void (*kernel)(maps, schedule *, problem) = beta ? turns_kernel<true> : turns_kernel<false>;
+    int bytes = beta ? ring_of<true>::SHARED_BYTES : ring_of<false>::SHARED_BYTES;
+    TL_TRY(TL_CUDA_STATUS(
+        plan, "shared memory of turns_kernel",
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes)));
     order_kernel<<<1, ORDER_THREADS, 0, tl_cuda_stream(stream)>>>(
         (const int *)args->tensor[TL_K_GROUPED_OFFSETS].data, (int)dim[TL_K_GROUPED_NUM_GROUPS],
         dim[TL_K_GROUPED_K], beta, todo, tl_cuda_fault(plan));
     TL_TRY(TL_CUDA_LAUNCHED(plan, "order_kernel"));
     return TL_CUDA_STATUS(
         plan, "turns_kernel",
-        tl_cuda_launch_early(turns_kernel, (unsigned)plan->device->multiprocessors / CLUSTER * CLUSTER,
-                             THREADS, SHARED_BYTES, tl_cuda_stream(stream), map, todo, p));
+        tl_cuda_launch_early(kernel, (unsigned)plan->device->multiprocessors / CLUSTER * CLUSTER,
+                             THREADS, (size_t)bytes, tl_cuda_stream(stream), map, todo, p));
 }
-
-static const int prefetch_choices[] = {1, 2, 0};
 
 extern "C" const struct tl_kernel tl_kernel_k_grouped_gemm_sm90_turns = {
     .operation = "k_grouped_gemm",
@@ -554,7 +625,6 @@ extern "C" const struct tl_kernel tl_kernel_k_grouped_gemm_sm90_turns = {
     .arch = "sm90",
     .summary = "Ragged TMA loads of both operands, warpgroups in turn.",
     .dtypes = TL_DTYPE_BIT(TL_BF16) | TL_DTYPE_BIT(TL_FP32),
-    .tunables = {[PREFETCH] = {"prefetch", 2, prefetch_choices}},
     .legal = legal,
     .workspace = workspace,
     .launch = launch,
