@@ -3,6 +3,7 @@
 local lab = require "tilelab"
 local draw = require "tilelab.draw"
 local analysis = require "tilelab.depth.analysis"
+local curves = require "tilelab.depth.curves"
 local figures = require "tilelab.depth.figures"
 local presets = require "tilelab.model.presets"
 local rows_of = require "tilelab.depth.rows"
@@ -55,13 +56,16 @@ local function write_summary(path, result, info, from)
   lab.check(record:close())
 end
 
--- Draws the study's figures by the names of figures.lua. options: folder, preset, prefix of the names.
+-- Draws the study's figures by the names of figures.lua and curves.lua. options: folder, preset, prefix of the names.
 function report.draw(data, result, info, options)
   local clock = data.provenance.device == "cpu" and "not locked" or nil
   local specs = figures.build(result, info, { folder = options.folder, caption = { clock = clock } })
-  for _, spec in ipairs(specs) do
-    spec.name, spec.path = (options.prefix or "") .. spec.path:match("[^/]+$"), nil
+  for _, spec in ipairs(specs) do spec.name, spec.path = spec.path:match("[^/]+$"), nil end
+  for _, spec in ipairs(curves.build(data, result, info)) do
+    spec.caption.clock = clock
+    specs[#specs + 1] = spec
   end
+  for _, spec in ipairs(specs) do spec.name = (options.prefix or "") .. spec.name end
   return draw.figures(data, options, specs)
 end
 
