@@ -14,6 +14,8 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "elements go to the file as they are");
 
 enum { PREAMBLE = 10, ALIGNMENT = 64, HEADER_MAX = 65535 };
+#define PIECE ((size_t)16 << 20) /* bytes that a tensor of another device goes through at a time */
+_Static_assert((16 << 20) % TL_CHECKSUM_STEP == 0, "pieces are whole steps");
 
 static const char *descr_of(enum tl_dtype dtype)
 {
@@ -47,18 +49,60 @@ static size_t print_header(const struct tl_tensor *tensor, char out[512])
     return (size_t)at;
 }
 
+/* Where a piece of elements lies on the host: in the tensor, or in a buffer that the caller frees. */
+static enum tl_status piece_buffer(const struct tl_tensor *tensor, void **out)
+{
+    size_t bytes = tl_tensor_bytes(tensor);
+    *out = NULL;
+    if (tensor->device->arch == 0 || bytes == 0)
+        return TL_OK;
+    *out = malloc(bytes < PIECE ? bytes : PIECE);
+    return *out ? TL_OK : TL_FAIL(TL_ERR_MEMORY, "no host memory for a piece of a tensor");
+}
+
+static size_t piece_bytes(const struct tl_tensor *tensor, size_t offset)
+{
+    size_t left = tl_tensor_bytes(tensor) - offset;
+    return left < PIECE ? left : PIECE;
+}
+
+static enum tl_status write_elements(const struct tl_tensor *tensor, FILE *file, const char *path,
+                                     struct tl_checksum *sum)
+{
+    void *buffer;
+    enum tl_status status;
+    TL_TRY(piece_buffer(tensor, &buffer));
+    size_t bytes = tl_tensor_bytes(tensor);
+    status = TL_OK;
+    for (size_t offset = 0; offset < bytes; offset += PIECE) {
+        size_t piece = piece_bytes(tensor, offset);
+        const char *from = (const char *)tensor->data + offset;
+        if (buffer)
+            TL_GO(out, tensor->device->api->copy_out(buffer, from, piece, NULL));
+        if (sum)
+            tl_checksum_add(sum, buffer ? buffer : from, piece);
+        if (fwrite(buffer ? buffer : from, 1, piece, file) != piece)
+            TL_GO(out, TL_FAIL(TL_ERR_IO, "cannot write '%s': %s", path, strerror(errno)));
+    }
+out:
+    free(buffer);
+    return status;
+}
+
 /* Writes and closes; the message names `path`, the file may have another name for now. */
-static enum tl_status write_file(const struct tl_tensor *host, const char *name, const char *path)
+static enum tl_status write_file(const struct tl_tensor *tensor, const char *name,
+                                 const char *path, struct tl_checksum *sum)
 {
     char header[512];
-    size_t header_bytes = print_header(host, header), bytes = tl_tensor_bytes(host);
+    size_t header_bytes = print_header(tensor, header);
     FILE *file = fopen(name, "wbe");
     if (!file)
         return TL_FAIL(TL_ERR_IO, "cannot create '%s': %s", path, strerror(errno));
     enum tl_status status = TL_OK;
-    if (fwrite(header, 1, header_bytes, file) != header_bytes ||
-        (bytes && fwrite(host->data, 1, bytes, file) != bytes) || fflush(file) != 0)
+    if (fwrite(header, 1, header_bytes, file) != header_bytes)
         status = TL_FAIL(TL_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
+    if (status == TL_OK)
+        status = write_elements(tensor, file, path, sum);
     if (fclose(file) != 0 && status == TL_OK)
         status = TL_FAIL(TL_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
     return status;
@@ -66,18 +110,19 @@ static enum tl_status write_file(const struct tl_tensor *host, const char *name,
 
 /* A regular file is written under another name and then renamed, so that a full disk or a killed
  * process leaves the old one. Devices and pipes are written in place. */
-static enum tl_status replace_file(const struct tl_tensor *host, const char *path)
+static enum tl_status replace_file(const struct tl_tensor *tensor, const char *path,
+                                   struct tl_checksum *sum)
 {
     struct stat info;
     if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
-        return write_file(host, path, path);
+        return write_file(tensor, path, path, sum);
     char *target = realpath(path, NULL), *part = NULL; /* a link keeps pointing to its file */
     enum tl_status status;
     if (asprintf(&part, "%s.%ld.part", target ? target : path, (long)getpid()) < 0) {
         part = NULL;
         TL_GO(done, TL_FAIL(TL_ERR_MEMORY, "'%s': no memory for a name", path));
     }
-    status = write_file(host, part, path);
+    status = write_file(tensor, part, path, sum);
     if (status == TL_OK && rename(part, target ? target : path) != 0)
         status = TL_FAIL(TL_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
     if (status != TL_OK)
@@ -88,16 +133,15 @@ done:
     return status;
 }
 
-enum tl_status tl_npy_write(const struct tl_tensor *tensor, const char *path)
+enum tl_status tl_npy_write(const struct tl_tensor *tensor, const char *path,
+                            struct tl_checksum *sum)
 {
     if (tensor->rank == 0 || !tl_tensor_is_contiguous(tensor))
         return TL_FAIL(TL_ERR_ARGUMENT, "cannot write '%s': the tensor is %s", path,
                        tensor->rank ? "not contiguous" : "absent");
-    struct tl_tensor host;
-    TL_TRY(tl_tensor_on_host(&host, tensor));
-    enum tl_status status = replace_file(&host, path);
-    tl_tensor_done(&host);
-    return status;
+    if (sum)
+        tl_checksum_begin(sum);
+    return replace_file(tensor, path, sum);
 }
 
 /* --- reading ------------------------------------------------------------------------------ */
@@ -303,50 +347,90 @@ static enum tl_status check_size(const struct header *header, FILE *file)
     return TL_OK;
 }
 
-static enum tl_status read_data(struct tl_tensor *tensor, struct tl_device *device,
-                                const struct header *header, FILE *file)
+static enum tl_status read_elements(struct tl_tensor *tensor, FILE *file, const char *path,
+                                    struct tl_checksum *sum)
 {
-    struct tl_device *cpu;
-    struct tl_tensor host;
-    TL_TRY(tl_device_open("cpu", &cpu));
-    TL_TRY(tl_tensor_init(&host, cpu, header->dtype, header->rank, header->shape));
-    enum tl_status status = TL_OK;
-    size_t bytes = tl_tensor_bytes(&host);
-    if (bytes && fread(host.data, 1, bytes, file) != bytes)
-        TL_GO(done, short_read(file, header->path, "data"));
-    if (device == cpu) {
-        *tensor = host;
-        return TL_OK;
+    void *buffer;
+    enum tl_status status;
+    TL_TRY(piece_buffer(tensor, &buffer));
+    size_t bytes = tl_tensor_bytes(tensor);
+    status = TL_OK;
+    for (size_t offset = 0; offset < bytes; offset += PIECE) {
+        size_t piece = piece_bytes(tensor, offset);
+        char *to = (char *)tensor->data + offset;
+        if (fread(buffer ? buffer : to, 1, piece, file) != piece)
+            TL_GO(out, short_read(file, path, "data"));
+        if (sum)
+            tl_checksum_add(sum, buffer ? buffer : to, piece);
+        if (buffer)
+            TL_GO(out, tensor->device->api->copy_in(to, buffer, piece, NULL));
     }
-    TL_GO(done, tl_tensor_init(tensor, device, header->dtype, header->rank, header->shape));
-    status = tl_tensor_copy(tensor, &host, NULL);
-    if (status != TL_OK)
-        tl_tensor_done(tensor);
+out:
+    free(buffer);
+    return status;
+}
+
+/* The file's header, its position then being at the data; the caller closes it. */
+static enum tl_status open_file(struct header *header, FILE **out)
+{
+    struct stat info;
+    enum tl_status status;
+    char *text = NULL;
+    FILE *file = fopen(header->path, "rbe");
+    *out = NULL;
+    if (!file)
+        return TL_FAIL(TL_ERR_IO, "cannot read '%s': %s", header->path, strerror(errno));
+    if (fstat(fileno(file), &info) != 0 || !S_ISREG(info.st_mode))
+        TL_GO(done, TL_FAIL(TL_ERR_IO, "cannot read '%s': not a regular file", header->path));
+    text = malloc(HEADER_MAX + 1);
+    if (!text)
+        TL_GO(done, TL_FAIL(TL_ERR_MEMORY, "'%s': no memory for the header", header->path));
+    TL_GO(done, read_header(header, file, text));
+    TL_GO(done, check_size(header, file));
+    *out = file;
 done:
-    tl_tensor_done(&host);
+    free(text);
+    if (!*out)
+        fclose(file);
     return status;
 }
 
 enum tl_status tl_npy_read(struct tl_tensor *tensor, struct tl_device *device, const char *path)
 {
-    struct stat info;
     struct header header = {.path = path};
     enum tl_status status;
-    char *text = NULL;
+    FILE *file;
     memset(tensor, 0, sizeof *tensor);
-    FILE *file = fopen(path, "rbe");
-    if (!file)
-        return TL_FAIL(TL_ERR_IO, "cannot read '%s': %s", path, strerror(errno));
-    if (fstat(fileno(file), &info) != 0 || !S_ISREG(info.st_mode))
-        TL_GO(done, TL_FAIL(TL_ERR_IO, "cannot read '%s': not a regular file", path));
-    text = malloc(HEADER_MAX + 1);
-    if (!text)
-        TL_GO(done, TL_FAIL(TL_ERR_MEMORY, "'%s': no memory for the header", path));
-    TL_GO(done, read_header(&header, file, text));
-    TL_GO(done, check_size(&header, file));
-    status = read_data(tensor, device, &header, file);
+    TL_TRY(open_file(&header, &file));
+    TL_GO(done, tl_tensor_init(tensor, device, header.dtype, header.rank, header.shape));
+    status = read_elements(tensor, file, path, NULL);
+    if (status != TL_OK)
+        tl_tensor_done(tensor);
 done:
-    free(text);
+    fclose(file);
+    return status;
+}
+
+enum tl_status tl_npy_read_into(struct tl_tensor *tensor, const char *path,
+                                struct tl_checksum *sum)
+{
+    struct header header = {.path = path};
+    enum tl_status status;
+    char text[96];
+    int64_t numel = 1;
+    FILE *file;
+    TL_TRY(open_file(&header, &file));
+    for (int i = 0; i < header.rank; i++)
+        numel *= header.shape[i];
+    if (header.dtype != tensor->dtype || numel != tl_tensor_numel(tensor) ||
+        !tl_tensor_is_contiguous(tensor))
+        TL_GO(done, TL_FAIL(TL_ERR_FORMAT, "'%s' holds %lld elements of %s, no %s", path,
+                            (long long)numel, tl_dtype_name(header.dtype),
+                            tl_tensor_describe(tensor, text, sizeof text)));
+    if (sum)
+        tl_checksum_begin(sum);
+    status = read_elements(tensor, file, path, sum);
+done:
     fclose(file);
     return status;
 }

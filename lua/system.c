@@ -5,6 +5,8 @@
  *   lab.stat(path) -> {kind = "file" | "folder" | "other", bytes, modified_s} | nil, message, code
  *   lab.list(path) -> sorted names | nil, message, code
  *   lab.realpath(path) -> absolute path | nil, message, code
+ *   lab.sync(path) -> true | nil, message, code        a file's content, or a folder's names, are on
+ *                                       the disk when it returns
  *   lab.lock(folder) -> lock | nil, message, code      for one process at a time; until
  *                                       lock:close(), the collector, or the process's end, however
  *                                       it comes
@@ -115,6 +117,18 @@ static int stat_path(lua_State *L)
     tlua_set_number(L, "modified_s",
                     (double)status.st_mtim.tv_sec + (double)status.st_mtim.tv_nsec * 1e-9);
     return 1;
+}
+
+static int sync_path(lua_State *L)
+{
+    const char *path = luaL_checkstring(L, 1);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return refused_by_system(L, path);
+    int failed = fsync(file), reason = errno;
+    close(file);
+    errno = reason;
+    return failed ? refused_by_system(L, path) : push_true(L);
 }
 
 struct folder_box {
@@ -308,6 +322,7 @@ static const luaL_Reg functions[] = {
     {"list", list_folder},
     {"realpath", real_path},
     {"lock", lock_folder},
+    {"sync", sync_path},
     {"is_tty", is_tty},
     {"terminal_width", terminal_width},
     {"pid", pid},

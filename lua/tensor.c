@@ -8,7 +8,9 @@
  *   t:rows(first, last)       shares memory; 1-based, inclusive; last = first - 1 is empty
  *   t:clone() -> tensor | nil, message, code
  *   t:copy(source) t:convert(source) -> t; same dtype, and any dtype
- *   t:save(path) -> true | nil, message, code
+ *   t:save(path) -> true, checksum | nil, message, code      a checksum of its elements
+ *   t:load(path) -> true, checksum | nil, message, code      a file of the same dtype and as many
+ *                             elements; where it is refused, the tensor may hold a part of it
  *   t:close()                 gives the memory back before the collector would
  *
  * A userdata holds a counted reference, so views stay good when their source is collected.
@@ -151,14 +153,29 @@ static int tensor_load(lua_State *L)
     return status == TL_OK ? 1 : tlua_refused(L, status);
 }
 
+static int finish_file(lua_State *L, enum tl_status status, const struct tl_checksum *sum)
+{
+    char text[TL_CHECKSUM_TEXT];
+    if (status != TL_OK)
+        return tlua_refused(L, status);
+    tl_checksum_end(sum, text);
+    lua_pushboolean(L, 1);
+    lua_pushstring(L, text);
+    return 2;
+}
+
 static int tensor_save(lua_State *L)
 {
     const struct tl_tensor *tensor = tlua_tensor_check(L, 1);
-    enum tl_status status = tl_npy_write(tensor, luaL_checkstring(L, 2));
-    if (status != TL_OK)
-        return tlua_refused(L, status);
-    lua_pushboolean(L, 1);
-    return 1;
+    struct tl_checksum sum;
+    return finish_file(L, tl_npy_write(tensor, luaL_checkstring(L, 2), &sum), &sum);
+}
+
+static int tensor_load_into(lua_State *L)
+{
+    struct tl_tensor *tensor = tlua_tensor_check(L, 1);
+    struct tl_checksum sum;
+    return finish_file(L, tl_npy_read_into(tensor, luaL_checkstring(L, 2), &sum), &sum);
 }
 
 static int tensor_view(lua_State *L)
@@ -278,6 +295,7 @@ static const luaL_Reg methods[] = {
     {"copy", tensor_copy},
     {"convert", tensor_convert},
     {"save", tensor_save},
+    {"load", tensor_load_into},
     {"close", tensor_close},
     {NULL, NULL},
 };

@@ -27,7 +27,7 @@ for _, name in ipairs {
   "operations", "kernels", "plan", "legal",
   "stats", "compare", "compare_groups", "random",
   "time_us", "sleep", "interrupted",
-  "mkdir", "stat", "list", "realpath", "lock", "is_tty", "terminal_width", "pid",
+  "mkdir", "stat", "list", "realpath", "lock", "sync", "is_tty", "terminal_width", "pid",
   "hash", "hash_file", "nearest",
   "occupancy",
 } do

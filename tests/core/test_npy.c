@@ -29,7 +29,7 @@ static void bytes_of_a_file(void **state)
     assert_ok(tl_tensor_init(&tensor, cpu_device(), TL_FP32, 2, (int64_t[]){2, 3}));
     for (int i = 0; i < 6; i++)
         ((float *)tensor.data)[i] = (float)i - 0.5f;
-    assert_ok(tl_npy_write(&tensor, path));
+    assert_ok(tl_npy_write(&tensor, path, NULL));
     tl_tensor_done(&tensor);
     unsigned char wanted[128 + 24] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, 118, 0};
     const char *dict = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }";
@@ -69,7 +69,7 @@ static void headers_by_dtype_and_rank(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct tl_tensor tensor =
             counting(cpu_device(), cases[i].dtype, cases[i].rank, cases[i].shape);
-        assert_ok(tl_npy_write(&tensor, path));
+        assert_ok(tl_npy_write(&tensor, path, NULL));
         size_t bytes, length = strlen(cases[i].dict), data = tl_tensor_bytes(&tensor);
         char *file = file_read(path, &bytes);
         assert_memory_equal(file, "\x93NUMPY\x01\x00", 8);
@@ -99,7 +99,7 @@ static void what_is_written_is_read(void **state)
                 struct tl_tensor tensor =
                     counting(devices[from], dtypes[d], 3, (int64_t[]){3, 5, 7});
                 struct tl_tensor back, a, b;
-                assert_ok(tl_npy_write(&tensor, path));
+                assert_ok(tl_npy_write(&tensor, path, NULL));
                 assert_ok(tl_npy_read(&back, devices[to], path));
                 assert_ptr_equal(back.device, devices[to]);
                 assert_int_equal(back.dtype, dtypes[d]);
@@ -117,7 +117,7 @@ static void what_is_written_is_read(void **state)
         }
     }
     struct tl_tensor empty = counting(cpu_device(), TL_FP32, 2, (int64_t[]){0, 9}), back;
-    assert_ok(tl_npy_write(&empty, path));
+    assert_ok(tl_npy_write(&empty, path, NULL));
     assert_ok(tl_npy_read(&back, fake_device(), path));
     assert_true(back.rank == 2 && back.shape[0] == 0 && back.shape[1] == 9);
     tl_tensor_done(&empty);
@@ -125,7 +125,7 @@ static void what_is_written_is_read(void **state)
     /* A view writes its own elements. */
     struct tl_tensor whole = counting(cpu_device(), TL_I32, 2, (int64_t[]){4, 3}), rows;
     assert_ok(tl_tensor_rows(&rows, &whole, 1, 3));
-    assert_ok(tl_npy_write(&rows, path));
+    assert_ok(tl_npy_write(&rows, path, NULL));
     assert_ok(tl_npy_read(&back, cpu_device(), path));
     assert_int_equal(tl_tensor_numel(&back), 6);
     assert_memory_equal(back.data, (int32_t *)whole.data + 3, 24);
@@ -233,7 +233,7 @@ static void damaged_files(void **state)
     (void)state;
     const char *path = scratch("d.npy"), *cut = scratch("cut.npy");
     struct tl_tensor tensor = counting(cpu_device(), TL_FP32, 2, (int64_t[]){4, 4}), back;
-    assert_ok(tl_npy_write(&tensor, path));
+    assert_ok(tl_npy_write(&tensor, path, NULL));
     tl_tensor_done(&tensor);
     size_t bytes;
     char *file = file_read(path, &bytes);
@@ -273,12 +273,12 @@ static void files_that_are_not_there(void **state)
     assert_message("No such file or directory");
     assert_fails(TL_ERR_IO, "regular file", tl_npy_read(&back, cpu_device(), scratch("")));
     assert_fails(TL_ERR_IO, "regular file", tl_npy_read(&back, cpu_device(), "/dev/zero"));
-    assert_fails(TL_ERR_IO, folder, tl_npy_write(&tensor, folder));
+    assert_fails(TL_ERR_IO, folder, tl_npy_write(&tensor, folder, NULL));
     assert_message("No such file or directory");
-    assert_fails(TL_ERR_IO, "/dev/full", tl_npy_write(&tensor, "/dev/full"));
+    assert_fails(TL_ERR_IO, "/dev/full", tl_npy_write(&tensor, "/dev/full", NULL));
     assert_message("No space left on device");
     assert_true(file_exists("/dev/full")); /* devices are neither replaced nor removed */
-    assert_fails(TL_ERR_IO, "Is a directory", tl_npy_write(&tensor, scratch("")));
+    assert_fails(TL_ERR_IO, "Is a directory", tl_npy_write(&tensor, scratch(""), NULL));
     tl_tensor_done(&tensor);
 }
 
@@ -290,15 +290,15 @@ static void no_partial_file(void **state)
     struct tl_tensor small = counting(cpu_device(), TL_U8, 1, (int64_t[]){10}), back;
     struct tl_tensor large = counting(cpu_device(), TL_U8, 1, (int64_t[]){1000000});
     struct rlimit old, limit;
-    assert_ok(tl_npy_write(&small, path));
+    assert_ok(tl_npy_write(&small, path, NULL));
     int entries = scratch_count();
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
     limit = old;
     limit.rlim_cur = 100000; /* a full disk for this process: writes beyond give EFBIG */
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-    enum tl_status replaced = tl_npy_write(&large, path);
-    enum tl_status created = tl_npy_write(&large, fresh);
+    enum tl_status replaced = tl_npy_write(&large, path, NULL);
+    enum tl_status created = tl_npy_write(&large, fresh, NULL);
     setrlimit(RLIMIT_FSIZE, &old);
     assert_int_equal(replaced, TL_ERR_IO);
     assert_int_equal(created, TL_ERR_IO);
@@ -311,7 +311,7 @@ static void no_partial_file(void **state)
     /* A link still leads to its file. */
     const char *link = scratch("link.npy");
     assert_int_equal(symlink(path, link), 0);
-    assert_ok(tl_npy_write(&large, link));
+    assert_ok(tl_npy_write(&large, link, NULL));
     assert_ok(tl_npy_read(&back, cpu_device(), path));
     assert_int_equal(tl_tensor_numel(&back), 1000000);
     tl_tensor_done(&back);
@@ -326,15 +326,45 @@ static void refuses(void **state)
     struct tl_tensor tensor = counting(cpu_device(), TL_FP32, 2, (int64_t[]){2, 3});
     struct tl_tensor absent = {0}, strided = tensor;
     strided.stride[0] = 1, strided.stride[1] = 2;
-    assert_fails(TL_ERR_ARGUMENT, "contiguous", tl_npy_write(&strided, path));
-    assert_fails(TL_ERR_ARGUMENT, "absent", tl_npy_write(&absent, path));
+    assert_fails(TL_ERR_ARGUMENT, "contiguous", tl_npy_write(&strided, path, NULL));
+    assert_fails(TL_ERR_ARGUMENT, "absent", tl_npy_write(&absent, path, NULL));
     assert_false(file_exists(path));
     /* A device that is out of memory fails the read, and nothing leaks. */
     struct tl_tensor back;
-    assert_ok(tl_npy_write(&tensor, path));
+    assert_ok(tl_npy_write(&tensor, path, NULL));
     fake_refuse = 1;
     assert_fails(TL_ERR_MEMORY, "fake", tl_npy_read(&back, fake_device(), path));
     assert_int_equal(fake_allocations, 0);
+    tl_tensor_done(&tensor);
+}
+
+/* More than goes through the host at a time, into a tensor that is there. */
+static void pieces(void **state)
+{
+    (void)state;
+    const char *path = scratch("large.npy");
+    const int64_t shape[] = {2, (16 << 20) + 21}, flat[] = {2 * ((16 << 20) + 21)}, less[] = {7};
+    struct tl_checksum written, read, of_host;
+    char texts[3][TL_CHECKSUM_TEXT];
+    struct tl_tensor tensor = counting(fake_device(), TL_U8, 2, shape), back, host, other;
+    assert_ok(tl_npy_write(&tensor, path, &written));
+    assert_ok(tl_tensor_init(&back, fake_device(), TL_U8, 1, flat));
+    assert_ok(tl_npy_read_into(&back, path, &read));
+    assert_ok(tl_tensor_on_host(&host, &back));
+    tl_checksum_begin(&of_host);
+    tl_checksum_add(&of_host, host.data, tl_tensor_bytes(&host));
+    tl_checksum_end(&written, texts[0]);
+    tl_checksum_end(&read, texts[1]);
+    tl_checksum_end(&of_host, texts[2]);
+    assert_string_equal(texts[0], texts[1]);
+    assert_string_equal(texts[0], texts[2]);
+    for (size_t i = 0; i < tl_tensor_bytes(&host); i++)
+        assert_int_equal(((unsigned char *)host.data)[i], (unsigned char)(i * 37 + 11));
+    assert_ok(tl_tensor_init(&other, cpu_device(), TL_U8, 1, less));
+    assert_fails(TL_ERR_FORMAT, "elements of u8, no [7] u8", tl_npy_read_into(&other, path, NULL));
+    tl_tensor_done(&other);
+    tl_tensor_done(&host);
+    tl_tensor_done(&back);
     tl_tensor_done(&tensor);
 }
 
@@ -350,6 +380,7 @@ int main(void)
         cmocka_unit_test(files_that_are_not_there),
         cmocka_unit_test(no_partial_file),
         cmocka_unit_test(refuses),
+        cmocka_unit_test(pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -78,6 +78,17 @@ for count = 0, #runs * UPDATES do
   t.ok(ok, string.format("cut after %d rows: %d runs stay, %d rows drop", count, whole, part))
 end
 
+for from = 0, 2 do
+  local asked
+  local state = schedule.resume(rows_of(UPDATES + 2), runs, UPDATES, function(run, count)
+    asked = run == runs[2] and count
+    return from > 0 and from or nil
+  end)
+  t.ok(asked == 2 and state.from == from and #state.keep == UPDATES + from and state.remaining[1] == runs[2],
+    string.format("a checkpoint at update %d keeps the rows up to it", from))
+end
+t.is(schedule.resume(rows_of(UPDATES), runs, UPDATES, error).from, 0, "no checkpoint is asked for between runs")
+
 local function refused(rows, pattern, name, updates)
   local state, message = schedule.resume(rows, runs, updates or UPDATES)
   t.is(state, nil, name .. ": refused")

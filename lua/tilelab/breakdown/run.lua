@@ -5,6 +5,7 @@ local lab = require "tilelab"
 local core = require "tilelab_core"
 local Step = require "tilelab.breakdown.step"
 local backends = require "tilelab.model.backends"
+local gemm_choices = require "tilelab.model.gemm_choices"
 local presets = require "tilelab.model.presets"
 local progress = require "tilelab.progress"
 local rows = require "tilelab.breakdown.rows"
@@ -91,6 +92,7 @@ return function(opt)
   check(opt)
   local config = lab.check(presets.config(opt.model, { micro_batch = opt.micro_batch }))
   opt.text = lab.check(texts.load(opt.text, opt.device, config.vocabulary, config.sequence))
+  opt.choices = opt.gemms and gemm_choices.read(opt.gemms) or gemm_choices.new(opt.out .. "/gemm_choices.tsv")
   opt.kernels = { "probe" }
   for folder in backends.folders:gmatch "%S+" do opt.kernels[#opt.kernels + 1] = folder end
   lab.check(lab.mkdir(opt.out))

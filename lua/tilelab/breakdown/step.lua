@@ -16,7 +16,8 @@ local MARKS = { open = 4 * 1237, close = 4 * 2371 }
 local COPIES = 7
 local ALONE = 6 -- launches of a grouped GEMM after each other
 
--- settings: device, model, precision, routing, seed, micro_batch, text; a model of that backend and depth.
+-- settings: device, model, precision, routing, seed, micro_batch, text, choices (of dense GEMMs, which this model's
+-- are added to); a model of that backend and depth.
 -- Raises what the machine refuses.
 function Step.new(settings, backend, layers)
   local config = lab.check(presets.config(settings.model, { layers = layers, micro_batch = settings.micro_batch }))
@@ -25,6 +26,7 @@ function Step.new(settings, backend, layers)
   local self = setmetatable({ device = settings.device, text = settings.text, config = config, model = model,
     backend = backend, layers = layers, label_of = {} }, Step)
   self.layout = { slots = model.t * config.top_k, rows = { [model.rows] = true, [model.padded_rows] = true } }
+  model:choose_gemms(settings.choices, settings.text)
   self:label()
   return self
 end

@@ -50,11 +50,12 @@ local function following(runs, position, count, updates)
 end
 
 -- What a study holds and lacks. rows: those of updates.tsv in file order, numbers or their text;
--- runs: of schedule.build; updates: how many a whole run has.
--- Returns {complete = runs, cut = run or nil, remaining = runs in order, the cut one first, keep =
--- rows without those of the cut run}; or nil, message when the rows are not the start of this
--- schedule.
-function schedule.resume(rows, runs, updates)
+-- runs: of schedule.build; updates: how many a whole run has; newest(run, count): where a cut run of
+-- `count` updates can go on, the update of a checkpoint or nil (may be left out).
+-- Returns {complete = runs, cut = run or nil, from = update after which it goes on, 0 for a start,
+-- remaining = runs in order, the cut one first, keep = rows without those that are measured again}; or
+-- nil, message when the rows are not the start of this schedule.
+function schedule.resume(rows, runs, updates, newest)
   local counts, by_key = {}, {}
   for _, run in ipairs(runs) do by_key[key(run)] = run end
   local position, keep = 1, {}
@@ -74,23 +75,26 @@ function schedule.resume(rows, runs, updates)
     end
     counts[position] = expected
   end
-  local result = {complete = {}, remaining = {}, keep = keep}
+  local result = {complete = {}, remaining = {}, keep = keep, from = 0}
   for i, run in ipairs(runs) do
     if counts[i] == updates then
       result.complete[#result.complete + 1] = run
     else
-      if counts[i] then result.cut = run end
+      if counts[i] then
+        result.cut = run
+        result.from = newest and newest(run, counts[i]) or 0
+      end
       result.remaining[#result.remaining + 1] = run
     end
   end
-  for i = 1, #result.complete * updates do keep[i] = rows[i] end
+  for i = 1, #result.complete * updates + result.from do keep[i] = rows[i] end
   return result
 end
 
 -- What must be equal for rows from before and after an interruption to belong to one study, in the
 -- order in which a difference is reported: Lua patterns of provenance keys.
 schedule.identity = {
-  "^commit$", "^dirty$", "^flag_", "^device", "^driver$", "^script_sha256$", "^lua_sha256$",
+  "^commit$", "^dirty$", "^flag_", "^device", "^driver$", "^cublaslt$", "^cudnn$", "^script_sha256$", "^lua_sha256$",
   "^kernel_sha256",
 }
 

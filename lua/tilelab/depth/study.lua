@@ -1,20 +1,22 @@
 -- The measuring half of the depth-scaling study: whole training runs, each backend at each depth,
 -- one row of updates.tsv per update, flushed as it is measured. A study that was cut resumes at the
--- run that was cut. The analysis (report.lua) reads updates.tsv and nothing else.
+-- run that was cut, or with checkpoints at the last one of that run. The analysis (report.lua) reads
+-- updates.tsv and nothing else.
 
 local lab = require "tilelab"
-local arguments = require "tilelab.depth.arguments"
 local attention = require "tilelab.model.attention"
 local backends = require "tilelab.model.backends"
-local memory = require "tilelab.model.memory"
-local precision = require "tilelab.model.precision"
-local presets = require "tilelab.model.presets"
+local checkpoints = require "tilelab.depth.checkpoints"
+local gemm_choices = require "tilelab.model.gemm_choices"
 local provenance = require "tilelab.provenance"
 local schedule = require "tilelab.depth.schedule"
+local settings_of = require "tilelab.depth.settings"
 local step = require "tilelab.model.step"
 local texts = require "tilelab.model.text"
 
-local study = {}
+local layout = settings_of.layout
+
+local study = { settings = settings_of.resolve }
 
 -- What updates.tsv holds (kinds as in tilelab.recorded); lua/tilelab/draw/depth_scaling.lua explains it.
 study.schema = {
@@ -24,85 +26,6 @@ study.schema = {
   { "load_max_over_mean", "number" }, { "experts_empty", "number" },
 }
 study.columns = lab.recorded.columns(study.schema)
-
--- GPUs of the published study, whose micro-batches one device here does at once.
-local PUBLISHED_GPUS = { ["30b-a3b"] = 4 }
-
--- The layout of a run with that many layers.
-local function layout(settings, layers)
-  return presets.config(settings.model, { layers = layers, learning_rate = settings.learning_rate,
-    micro_batch = settings.micro_batch })
-end
-
-local function open_device(name, backend_names)
-  name = name or backends.best_device(backend_names)
-  local device = lab.device_option(name)
-  local supported, missing = backends.supported(device.name, backend_names)
-  if not supported then
-    lab.usage_error("--device %s: it has no kernel for %s; use --device cpu", name, missing)
-  end
-  return device
-end
-
--- What the largest model of each backend takes, before anything is measured; more than the device has
--- is an error that names the flag.
-local function check_memory(settings)
-  local device, most = settings.device, math.max(table.unpack(settings.layers))
-  for _, backend in ipairs(settings.backends) do
-    local bytes = lab.check(step.bytes { device = device, config = layout(settings, most), backend = backend,
-      seed = settings.seed, precision = settings.precision, routing = settings.routing,
-      attention = settings.attention })
-    local text = memory.text(bytes)
-    if bytes.total > device.memory_bytes then
-      lab.usage_error("--layers %d: %s of %s needs %s, but %s has %.1f GB; give fewer --layers, or a smaller "
-        .. "--micro-batch%s", most, backend, settings.model, text, device.name, device.memory_bytes / 1e9,
-        settings.model == "tiny" and "" or " or --model tiny")
-    end
-    if device.arch > 0 then print(("%s, %d layers: %s"):format(backend, most, text)) end
-  end
-end
-
--- The step's attention, and on a GPU which one it is and why.
-local function choose_attention(settings, options, types)
-  local choice, message = attention.choose { device = settings.device, config = settings.config,
-    types = types, deterministic = options.deterministic, library = options.attention }
-  if not choice then lab.usage_error("--attention %s: %s", options.attention, message) end
-  if settings.device.arch > 0 then
-    print(("attention: %s%s"):format(attention.name(choice),
-      choice.reason and "; " .. choice.reason or choice.converts and ", in bf16" or ""))
-  end
-  return choice
-end
-
--- Options of experiments/depth_scaling.lua -> the settings of a study, the device opened and every
--- default resolved. Raises usage errors that name the flag.
-function study.settings(options)
-  local message = arguments.check(options, backends.names())
-  if message then lab.usage_error("%s", message) end
-  if options.out == "" then lab.usage_error("--out: the name of a folder is expected") end
-  local settings = {}
-  for _, name in ipairs { "backends", "layers", "updates", "warmup", "top", "text", "routing",
-    "repetitions", "seed", "out", "learning_rate" } do
-    settings[name] = options[name]
-  end
-  settings.device = open_device(options.device, settings.backends)
-  local on_cpu = settings.device.arch == 0
-  settings.precision = options.precision or (on_cpu and "fp32" or "bf16")
-  local types
-  types, message = precision.types(settings.precision, backends.kind_of(settings.device.name))
-  if not types then lab.usage_error("--precision %s: %s", settings.precision, message) end
-  settings.model = options.model or (on_cpu and "tiny" or "30b-a3b")
-  settings.micro_batch = options.micro_batch
-  settings.config, message = layout(settings)
-  if not settings.config then lab.usage_error("--model: %s", message) end
-  if not settings.micro_batch then
-    settings.micro_batch = settings.config.micro_batch * (PUBLISHED_GPUS[settings.model] or 1)
-    settings.config = layout(settings)
-  end
-  settings.attention = choose_attention(settings, options, types)
-  check_memory(settings)
-  return settings
-end
 
 -- The provenance of a study. Its "flag" lines, with commit, device and hashes, are what must agree
 -- for a study to be resumed.
@@ -134,57 +57,109 @@ local function rewrite(path, provenance_text, rows)
   lab.check(os.rename(path .. ".new", path))
 end
 
--- Opens updates.tsv, new or to be continued. Returns the record and the runs still to be made.
-local function open_record(settings, text, fresh)
+-- Checkpoints of the study that began then, nil where none are asked for.
+local function open_checkpoints(settings, text, began)
+  if not settings.checkpoint then return nil end
+  return checkpoints.open { folder = settings.checkpoint, out = settings.out, every = settings.checkpoint_every,
+    facts = { began = began, text_sha256 = text.sha256 } }
+end
+
+-- A study that has no rows yet.
+local function begin(settings, text, path, runs)
+  local began = os.date("!%Y-%m-%dT%H:%M:%SZ")
+  set_aside(settings.gemms)
+  local block = describe(settings, text, began)
+  return { record = lab.check(lab.record.create(path, block, study.columns)), remaining = runs, from = 0,
+    choices = gemm_choices.new(settings.gemms), provenance = block,
+    checkpoints = open_checkpoints(settings, text, began) }
+end
+
+-- What is under way after an interruption, in words.
+local function going_on(state)
+  if not state.cut then return "" end
+  if state.from == 0 then return "; the one that was cut starts again" end
+  return ("; the one that was cut goes on after update %d"):format(state.from)
+end
+
+-- Opens updates.tsv, new or to be continued. Returns {record, remaining = the runs still to be made,
+-- from = updates that the first of them has, choices = of GEMMs, checkpoints or nil, provenance}.
+local function open_study(settings, text, fresh)
   local path, runs = settings.out .. "/updates.tsv", schedule.build(settings)
+  settings.gemms = settings.out .. "/gemm_choices.tsv"
   if fresh then set_aside(path) end
   local file = lab.stat(path)
   if not file or file.bytes == 0 then -- empty: killed, or the disk was full, before the header
-    local block = describe(settings, text, os.date("!%Y-%m-%dT%H:%M:%SZ"))
-    return lab.check(lab.record.create(path, block, study.columns)), runs
+    return begin(settings, text, path, runs)
   end
   local data = lab.record.read(path, study.columns, { drop_cut_row = true })
   local block = describe(settings, text, data.provenance.began)
   local message = schedule.difference(data.provenance, provenance.parse(block))
   if message then lab.usage_error("%s: %s", path, message) end
-  local state
-  state, message = schedule.resume(data.rows, runs, settings.updates)
-  if not state then lab.usage_error("%s: %s", path, message) end
+  local store = open_checkpoints(settings, text, data.provenance.began)
+  local state, reason = schedule.resume(data.rows, runs, settings.updates,
+    store and function(run, count) return store:newest(run, count) end)
+  if not state then lab.usage_error("%s: %s", path, reason) end
   if state.cut or data.cut then rewrite(path, block, state.keep) end
-  print(("resuming %s: %d of %d runs are complete%s"):format(path, #state.complete, #runs,
-    state.cut and "; the one that was cut starts again" or ""))
-  return lab.check(lab.record.append(path, study.columns)), state.remaining
+  print(("resuming %s: %d of %d runs are complete%s"):format(path, #state.complete, #runs, going_on(state)))
+  state.record = lab.check(lab.record.append(path, study.columns))
+  state.choices = lab.stat(settings.gemms) and gemm_choices.read(settings.gemms) or gemm_choices.new(settings.gemms)
+  state.checkpoints, state.provenance = store, block
+  return state
 end
 
 local function is_finite(value) return value == value and math.abs(value) < math.huge end
 
--- One whole run; every update is a row.
-local function measure(settings, text, run, record, progress)
-  local config = layout(settings, run.layers)
-  local model, message = step.build { device = settings.device, config = config,
+-- The model of a run, as it was after `from` updates, its GEMMs chosen.
+local function build(settings, text, run, from, state)
+  local model, message = step.build { device = settings.device, config = layout(settings, run.layers),
     backend = run.backend, seed = settings.seed, routing = settings.routing, precision = settings.precision,
     attention = settings.attention }
   if not model then lab.usage_error("%s: %s", schedule.name(run), message) end
-  local device = settings.device
-  for update = 1, settings.updates do
-    device:synchronize()
-    local start = lab.time_us()
-    local loss = model:update(text)
-    device:synchronize()
-    local time_s = (lab.time_us() - start) * 1e-6
-    if not is_finite(loss) then
-      lab.usage_error("%s: the loss is %s at update %d; the rows before it are in %s/updates.tsv. "
-        .. "Use a --learning-rate below %g, with --fresh", schedule.name(run), loss, update,
-        settings.out, config.learning_rate)
-    end
-    local fullest, empty = model:expert_load()
-    record:row { gpus = device.arch == 0 and 0 or 1, experts_per_gpu = config.experts,
-      model = settings.model, precision = settings.precision, routing = settings.routing,
-      backend = run.backend, layers = run.layers, repetition = run.repetition, update = update,
-      tokens = model:tokens(), time_s = ("%.9g"):format(time_s), loss = ("%.9g"):format(loss),
-      load_max_over_mean = ("%.4f"):format(fullest), experts_empty = ("%.4g"):format(empty) }
-    progress:step(1, ("%s: loss %.4f"):format(schedule.name(run), loss))
+  if from > 0 then
+    local own = state.checkpoints:restore(model, run, from)
+    if own then state.choices:merge(own) end
+  elseif state.checkpoints then
+    state.checkpoints:clear(run)
   end
+  local timed = model:choose_gemms(state.choices, text)
+  if timed > 0 then
+    state.choices:write(settings.gemms, state.provenance)
+    print(("%d shapes of dense GEMMs timed: %s"):format(timed, settings.gemms))
+  end
+  return model
+end
+
+-- One update and its row.
+local function measure_update(settings, text, run, model, update, record)
+  local device = settings.device
+  device:synchronize()
+  local start = lab.time_us()
+  local loss = model:update(text)
+  device:synchronize()
+  local time_s = (lab.time_us() - start) * 1e-6
+  if not is_finite(loss) then
+    lab.usage_error("%s: the loss is %s at update %d; the rows before it are in %s/updates.tsv. "
+      .. "Use a --learning-rate below %g, with --fresh", schedule.name(run), loss, update,
+      settings.out, settings.config.learning_rate)
+  end
+  local fullest, empty = model:expert_load()
+  record:row { gpus = device.arch == 0 and 0 or 1, experts_per_gpu = settings.config.experts,
+    model = settings.model, precision = settings.precision, routing = settings.routing,
+    backend = run.backend, layers = run.layers, repetition = run.repetition, update = update,
+    tokens = model:tokens(), time_s = ("%.9g"):format(time_s), loss = ("%.9g"):format(loss),
+    load_max_over_mean = ("%.4f"):format(fullest), experts_empty = ("%.4g"):format(empty) }
+  return loss
+end
+
+-- One run from its update `from` + 1 to its end; every update is a row.
+local function measure(settings, text, run, from, state, progress)
+  local model, store = build(settings, text, run, from, state), state.checkpoints
+  for update = from + 1, settings.updates do
+    local loss = measure_update(settings, text, run, model, update, state.record)
+    progress:step(1, ("%s: loss %.4f"):format(schedule.name(run), loss))
+    if store then store:save(model, run, update, settings.updates, state.choices) end
+  end
+  if store then store:clear(run) end
 end
 
 -- Measures what is missing from settings.out/updates.tsv.
@@ -196,10 +171,11 @@ function study.run(settings, fresh)
   text, message = texts.load(settings.text, settings.device, settings.config.vocabulary,
     settings.config.sequence)
   if not text then lab.usage_error("--text: %s", message) end
-  local record <close>, runs = open_record(settings, text, fresh)
-  local progress <close> = lab.progress { total = #runs * settings.updates, unit = "updates" }
-  for _, run in ipairs(runs) do
-    measure(settings, text, run, record, progress)
+  local state = open_study(settings, text, fresh)
+  local record <close> = state.record -- luacheck: ignore 211
+  local progress <close> = lab.progress { total = #state.remaining * settings.updates - state.from, unit = "updates" }
+  for i, run in ipairs(state.remaining) do
+    measure(settings, text, run, i == 1 and state.from or 0, state, progress)
     collectgarbage() -- the model's buffers go back before the next one is built
   end
 end

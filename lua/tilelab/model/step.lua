@@ -10,6 +10,8 @@ local lab = require "tilelab"
 local Layer = require "tilelab.model.layer"
 local attention = require "tilelab.model.attention"
 local backends = require "tilelab.model.backends"
+local checkpoint = require "tilelab.model.checkpoint"
+local gemm_choices = require "tilelab.model.gemm_choices"
 local memory = require "tilelab.model.memory"
 local parameters = require "tilelab.model.parameters"
 local precision = require "tilelab.model.precision"
@@ -53,6 +55,9 @@ function Builder:plan(phase, operation, arguments)
   local plan, message = lab.plan(arguments)
   if not plan then error(("%s: %s"):format(phase, message)) end
   self.arguments[plan] = arguments
+  if operation == "gemm" and plan:algorithm() then
+    self.gemms[#self.gemms + 1] = { plan = plan, key = gemm_choices.key(arguments) }
+  end
   return plan
 end
 
@@ -206,6 +211,14 @@ end
 local Model = {}
 Model.__index = Model
 
+-- What a model must have in common with one whose checkpoint it reads.
+local function facts_of(options, choice)
+  local facts = { backend = options.backend, precision = options.precision or "fp32", seed = options.seed,
+    routing = options.routing or "model", attention = attention.name(choice) }
+  for name, value in pairs(options.config) do facts["layout_" .. name] = value end
+  return facts
+end
+
 -- A builder with its sizes. options as for `build`; `class` is Builder or what derives from it.
 local function builder(class, options)
   local config = options.config
@@ -215,9 +228,9 @@ local function builder(class, options)
   local choice = options.attention
     or attention.choose { device = options.device, config = config, types = types }
   local b = setmetatable({ config = config, device = options.device, backend = backends.get(options.backend),
-    attention = choice, types = types, first = {}, later = {}, zeroed = {}, scratches = {}, workspaces = {},
-    arguments = {}, loads = {},
-    d = config.d_model, t = config.micro_batch * config.sequence }, class)
+    attention = choice, types = types, first = {}, later = {}, zeroed = {}, scratches = {}, workspaces = {}, gemms = {},
+    arguments = {}, loads = {}, d = config.d_model, t = config.micro_batch * config.sequence }, class)
+  b.facts = facts_of(options, choice)
   b.rows = layout_rows(config, b.t, b.backend.align)
   b.padded_rows = layout_rows(config, b.t, GROUP_ALIGNMENT)
   return b
@@ -292,23 +305,47 @@ local function bytes_of(options)
   return b.bytes
 end
 
--- One update on sequences drawn from `text`; returns the mean cross-entropy. Updates are numbered
--- from 1 over the model's life and see the same tokens in every model of that seed.
-function Model:update(text)
-  local c = self.config
+-- Zeroes what an update adds to.
+local function begin_update(self)
   self.step:fill(self.count + 1) -- a copy from the host, which waits: nothing is under way yet
   self.loss:fill(0)
   self.norm_squared:fill(0)
   self.aux:fill(0)
   self.parameters.accumulated:fill(0)
   for _, gradient in ipairs(self.zeroed) do gradient:fill(0) end
-  for micro = 0, c.update_frequency - 1 do
-    for i = 0, c.micro_batch - 1 do
-      local index = (self.count * c.update_frequency + micro) * c.micro_batch + i
-      text:sequence(self.ids:view(i * c.sequence, { c.sequence }),
-        self.targets:view(i * c.sequence, { c.sequence }), c.sequence, self.seed, index)
-    end
-    if self.routing then self.routing:load(micro) end
+end
+
+-- Tokens, and experts where they are forced, of micro-batch `micro` (from 0) of the next update.
+local function load_micro_batch(self, text, micro)
+  local c = self.config
+  for i = 0, c.micro_batch - 1 do
+    local index = (self.count * c.update_frequency + micro) * c.micro_batch + i
+    text:sequence(self.ids:view(i * c.sequence, { c.sequence }),
+      self.targets:view(i * c.sequence, { c.sequence }), c.sequence, self.seed, index)
+  end
+  if self.routing then self.routing:load(micro) end
+end
+
+-- Gives every dense GEMM its algorithm out of `choices` (gemm_choices.lua). Those that it lacks are
+-- timed on what the first micro-batch leaves in their operands, and added; training begins as if
+-- nothing had been. Returns how many were timed.
+function Model:choose_gemms(choices, text)
+  local missing = choices:apply(self.gemms)
+  if #missing == 0 then return 0 end
+  begin_update(self)
+  load_micro_batch(self, text, 0)
+  run(self.first)
+  for _, gemm in ipairs(missing) do choices:tune(gemm) end
+  choices:apply(self.gemms)
+  return #missing
+end
+
+-- One update on sequences drawn from `text`; returns the mean cross-entropy. Updates are numbered
+-- from 1 over the model's life and see the same tokens in every model of that seed.
+function Model:update(text)
+  begin_update(self)
+  for micro = 0, self.config.update_frequency - 1 do
+    load_micro_batch(self, text, micro)
     run(micro == 0 and self.first or self.later)
   end
   self.count = self.count + 1
@@ -327,6 +364,34 @@ function Model:expert_load()
     for _, count in ipairs(rows) do empty = empty + (count == 0 and 1 or 0) end
   end
   return fullest / #self.loads, empty / #self.loads
+end
+
+-- What the updates so far have left, as a checkpoint in `folder`. facts: what else must be the same where
+-- it is read, such as the text's hash; choices: those of choose_gemms.
+function Model:save(folder, facts, choices)
+  local flat = self.parameters.flat
+  checkpoint.write(folder, with(self.facts, facts), self.count, { value = flat.value, m = flat.m, v = flat.v }, choices)
+end
+
+-- Goes on where a model that was saved had got to: its later updates give the same bits. True and the
+-- choices of its GEMMs, which are taken; or nil and a message: another model's, damaged, or none.
+function Model:load(folder, facts)
+  local flat = self.parameters.flat
+  local opened, message = checkpoint.open(folder, with(self.facts, facts))
+  if not opened then return nil, message end
+  for _, tensor in ipairs { flat.m, flat.v, flat.gradient } do tensor:fill(0) end
+  local read
+  read, message = opened:fill("value", flat.value)
+  if read then
+    write_copies(self, self.config)
+    for _, name in ipairs { "m", "v" } do
+      if read then read, message = opened:fill(name, flat[name]) end
+    end
+  end
+  if not read then return nil, message end
+  if opened.choices then opened.choices:apply(self.gemms) end
+  self.count = opened.update
+  return true, opened.choices
 end
 
 -- Tokens of one update.
