@@ -93,6 +93,7 @@ function Step:learn()
     end, function() self:update() end)
   end, self.device))
   self.log = log
+  if #log == 0 then lab.check(nil, "the step launched nothing of its lists") end
   self.pattern, self.labels = attribute.labels(records, log, MARKS)
   if not self.pattern then lab.check(nil, ("%s, %d layers: %s"):format(self.backend, self.layers, self.labels)) end
 end

@@ -7,11 +7,13 @@ local curves = require "tilelab.depth.curves"
 local figures = require "tilelab.depth.figures"
 local presets = require "tilelab.model.presets"
 local rows_of = require "tilelab.depth.rows"
+local schedule = require "tilelab.depth.schedule"
 local sides = require "tilelab.depth.sides"
 local single = require "tilelab.depth.single"
 local tables = require "tilelab.depth.table"
 local study = require "tilelab.depth.study"
 local utilisation = require "tilelab.depth.utilisation"
+local wall = require "tilelab.depth.wall"
 
 local report = {}
 
@@ -85,6 +87,10 @@ function report.write(settings, preset)
     backends = settings.backends, layers = settings.layers, seed = settings.seed,
     full_depth = settings.config.full_layers })
   for _, row in ipairs((utilised(data, result, info))) do result[#result + 1] = row end
+  local minutes = wall.minutes(settings.out, schedule.build(settings))
+  if minutes then
+    result[#result + 1] = { figure = "study_minutes", backend = "-", value = minutes, unit = "minutes" }
+  end
   write_summary(settings.out .. "/summary.tsv", result, info, data.provenance)
   io.write("\n", report.text(data, result, info), "\n")
   if settings.device.arch == 0 then print("CPU reference, no performance claim.\n") end

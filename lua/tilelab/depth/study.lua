@@ -13,6 +13,7 @@ local schedule = require "tilelab.depth.schedule"
 local settings_of = require "tilelab.depth.settings"
 local step = require "tilelab.model.step"
 local texts = require "tilelab.model.text"
+local wall = require "tilelab.depth.wall"
 
 local layout = settings_of.layout
 
@@ -175,7 +176,9 @@ function study.run(settings, fresh)
   local record <close> = state.record -- luacheck: ignore 211
   local progress <close> = lab.progress { total = #state.remaining * settings.updates - state.from, unit = "updates" }
   for i, run in ipairs(state.remaining) do
+    local start = lab.time_us()
     measure(settings, text, run, i == 1 and state.from or 0, state, progress)
+    wall.note(settings.out, run, (lab.time_us() - start) * 1e-6)
     collectgarbage() -- the model's buffers go back before the next one is built
   end
 end
