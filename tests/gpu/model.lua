@@ -101,6 +101,23 @@ do -- workspaces
   t.ok(kinds <= 6 and gemms > 10, ("%d GEMMs and the rest share %d workspaces"):format(gemms, kinds))
 end
 
+do -- memory is what was said before
+  local wide = { layers = 2, d_model = 1536, ffn = 4608, heads = 12, kv_heads = 2, head_dim = 128, experts = 32,
+    expert_ffn = 640, shared_ffn = 640, sequence = 2048, micro_batch = 2 }
+  for _, precision in ipairs { "bf16", "fp32" } do
+    local settings = { device = gpu, config = assert(presets.config("tiny", wide)), backend = "rapidgemm", seed = 3,
+      precision = precision }
+    local expected = assert(step.bytes(settings)).total
+    collectgarbage()
+    collectgarbage()
+    local before = gpu:memory().used_bytes
+    local model = assert(step.build(settings))
+    local taken = gpu:memory().used_bytes - before
+    t.ok(math.abs(taken / expected - 1) < 0.05, ("%s: %.2f GB expected, %.2f taken, for %d parameters"):format(
+      precision, expected / 1e9, taken / 1e9, model.parameters.count))
+  end
+end
+
 do -- layouts that the presets lack
   for name, overrides in pairs {
     ["a dense layer first"] = { layers = 2, dense_layers = 1 },

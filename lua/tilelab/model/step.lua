@@ -54,7 +54,8 @@ function Builder:plan(phase, operation, arguments)
   arguments.op = operation
   arguments.workspaces = self.workspaces
   arguments.variant = self.attention[operation] or backends.variant(self.backend, operation, self.device.name)
-  local plan, message = lab.plan(arguments)
+  local plan, message, code = lab.plan(arguments)
+  if code == "memory" then out_of_memory(phase .. ", workspace", message) end
   if not plan then error(("%s: %s"):format(phase, message)) end
   if operation == "gemm" and plan:algorithm() then
     self.gemms[#self.gemms + 1] = { plan = plan, key = gemm_choices.key(arguments) }
@@ -280,7 +281,7 @@ local function build(options)
 end
 
 -- What a model with these options will take: part (memory.parts) -> bytes, and `total`; or nil and a
--- message. Takes no memory of the device.
+-- message. Keeps no memory of the device.
 local function bytes_of(options)
   local b, message = builder(memory.counter(Builder), options)
   if not b then return nil, message end
