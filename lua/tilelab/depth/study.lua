@@ -157,6 +157,8 @@ local function measure(settings, text, run, from, state, progress)
   local model, store = build(settings, text, run, from, state), state.checkpoints
   for update = from + 1, settings.updates do
     local loss = measure_update(settings, text, run, model, update, state.record)
+    if model.note then print(("%s: launched one by one, not as a graph: %s"):format(schedule.name(run), model.note)) end
+    model.note = nil
     progress:step(1, ("%s: loss %.4f"):format(schedule.name(run), loss))
     if store then store:save(model, run, update, settings.updates, state.choices) end
   end
