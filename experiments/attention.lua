@@ -68,7 +68,7 @@ lab.main(function()
   local out = lab.recorded.open { experiment = "attention", device = device, out = opt.out,
     kernels = { "attention" }, record = opt.record, seed = 1, extra = { rounds = opt.rounds } }
   for _, sequence in ipairs(opt.sequences) do
-    measure(device, math.max(1, opt.tokens // sequence), sequence, opt, out)
+    measure(device, math.max(1, math.floor(opt.tokens / sequence)), sequence, opt, out)
     collectgarbage()
   end
   lab.draw.print(lab.draw.record(out:close(), { folder = opt.out }))

@@ -16,6 +16,7 @@ lab.main(function()
     { "rounds", "integer", 9, "micro-batches that set a grouped GEMM beside itself alone; 0: none", min = 0 },
     { "counters", "boolean", true, "count occupancy and tensor cores in one micro-batch more" },
     { "text", "string", nil, "file to train on; default: tilelab's own sources", value = "FILE" },
+    { "gemms", "string", nil, "gemm_choices.tsv of a study, for its GEMMs; default: chosen anew", value = "FILE" },
     { "routing", "string", "model", "who loads the experts", choices = { "model", "multinomial", "zipf" } },
     { "micro_batch", "integer", 4, "sequences of a micro-batch", min = 1 },
     { "seed", "integer", 1, "of weights and text" },

@@ -76,7 +76,8 @@ end
 -- Draws the figure that `spec` describes. Fields (? = optional, default in brackets):
 --   kind         "lines" | "trace" | "bars"; "dots": rows under each other, values along x, x being
 --                the row's name as for bars; "steps": bars in such rows, each with its value and that
---                over the row's above it; "pairs": bars of two series, the second over the first
+--                over the row's above it; "spans": bars in such rows, from lo to hi; "pairs": bars of two
+--                series, the second over the first
 --                written above; "stack": bars in percent of their sum; "parts": bars of parts on
 --                top of each other; "occupancy": points with a diagonal, from 0 to 100 on both axes;
 --                "roofline": points under roofs, both axes logarithmic, the points of a series joined

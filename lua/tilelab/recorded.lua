@@ -34,6 +34,7 @@ local recorded = {}
 -- The folder of all records.
 local _, this_file = ...
 local root = core.realpath((this_file:match("^(.*)lua/tilelab/[^/]*$") or "") .. ".")
+recorded.root = root
 recorded.folder = root .. "/experiments/recorded"
 
 local function refuse(format, ...)

@@ -51,6 +51,12 @@ for key in commit dirty command script_sha256 seed host cpu gpu driver compiler 
 done
 grep -q "^# analysis_top: 0.4" "$out/summary.tsv" && grep -q "^# analysis_warmup: 1" "$out/summary.tsv"
 ok $? "summary.tsv says how it was analysed"
+[ "$(rows "$out/runs.tsv" | wc -l)" -eq 4 ] && grep -q "^study_minutes	-	[0-9.]*	-	-	minutes\$" "$out/summary.tsv"
+ok $? "and how long all runs took"
+# shellcheck disable=SC2086
+"$tilelab" $study $short --layers 2 --backends rapidgemm --out "$dir/single" > "$dir/log1" 2>&1 &&
+    grep -q "^rapidgemm  2       [0-9]* " "$dir/log1" && [ ! -e "$dir/single/summary.tsv" ]
+ok $? "one depth has a table, and no slope"
 if command -v gnuplot > /dev/null; then
     for figure in throughput time_per_token trace; do
         [ -s "$out/$figure.pdf" ] && [ -s "$out/$figure.svg" ] && [ -s "$out/$figure.png" ] &&
@@ -149,7 +155,6 @@ refused "wrong type" "option --updates: expected an integer.*'many'" --updates m
 refused "updates <= warmup" "--updates 5: .*--warmup" --updates 5 --warmup 5
 refused "a top fraction that keeps nothing" "--top 0.001: keeps none" --top 0.001
 refused "layers below 1" "--layers 0,1" --layers 0,1
-refused "one depth" "--layers 2: a slope needs two depths" --layers 2
 refused "more repetitions than anybody means" "--repetitions 1000000000000: give" --repetitions 1000000000000
 refused "an output folder without a name" "--out: the name of a folder" --out ""
 refused "bf16 on the CPU" "--precision bf16: the CPU trains in fp32" --device cpu --precision bf16

@@ -67,7 +67,7 @@ function lab.plan(args)
   local flops = made and made:flops() or 0
   local duration_us = 1 + bytes / 4e6 + flops / 7e8
   return { op = args.op, variant = args.variant, device = cpu, flops = function() return flops end,
-    bytes = function() return bytes end, workspace = function() return 0 end,
+    bytes = function() return bytes end, workspace = function() return 0 end, algorithm = function() end,
     launch = function()
       launched = launched + 1
       if fail == "wrong" and args.op == "rope" and args.variant ~= "cpu_plain" then return end

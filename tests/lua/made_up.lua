@@ -276,6 +276,152 @@ function builders.gemm_ladder(add)
   end
 end
 
+-- Kernel classes of an update of two depths: pass, class, us of what does not grow, us of a layer.
+local CLASSES = { { "forward", "grouped_fprop", 0, 20000, 620 }, { "forward", "dense_gemm", 14000, 6000, 640 },
+  { "forward", "attention", 0, 2800, 590 }, { "forward", "norm", 250, 900 }, { "forward", "rope", 0, 250 },
+  { "forward", "router", 0, 120 }, { "forward", "permute", 0, 1100 }, { "forward", "combine", 0, 1000 },
+  { "forward", "swiglu", 0, 1100 }, { "backward", "grouped_dgrad", 0, 21000, 600 },
+  { "backward", "grouped_wgrad", 0, 26000, 480 }, { "backward", "dense_gemm", 28000, 12000, 640 },
+  { "backward", "attention", 0, 9500, 430 }, { "backward", "norm", 450, 900 }, { "backward", "swiglu", 0, 1900 },
+  { "optimiser", "adamw", 3200, 11000 }, { "other", "zeroing", 220, 0 }, { "other", "inputs", 40, 0 } }
+
+local COST = { rapidgemm = 1, deepgemm = 1.07, deepgemm_copy = 1.1 }
+
+function builders.layer_breakdown(add)
+  for _, backend in ipairs { "rapidgemm", "deepgemm", "deepgemm_copy" } do
+    for layers = 1, 2 do
+      local list, update_us = {}, 0
+      local function class(pass, name, base, layer, tflops)
+        if name == "zeroing" and backend ~= "rapidgemm" then layer = 1500 end
+        local time = base + layers * layer * (name:find "^grouped" and COST[backend] or 1)
+        local memory = not tflops and name ~= "zeroing" and name ~= "inputs"
+        update_us = update_us + time * 1.01
+        list[#list + 1] = { backend = backend, layers = layers, precision = "bf16", pass = pass, kernel_class = name,
+          launches = 4 * layers, time_us = time, logical_gbps = memory and 3900 or "-",
+          copy_ratio = memory and 0.95 or "-", tflops = tflops or "-",
+          tensor_pct = tflops and tflops / 8 or 0, occupancy_pct = tflops and 18 or 60 }
+      end
+      for _, row in ipairs(CLASSES) do class(table.unpack(row)) end
+      if backend ~= "rapidgemm" then class("forward", "host_counts", 0, 40) end
+      if backend == "deepgemm_copy" then class("backward", "padding", 0, 9000) end
+      for _, row in ipairs(list) do
+        row.share_of_update, row.idle_pct = row.time_us / update_us, row.time_us / update_us
+        add(row)
+      end
+      local function whole(name, time, idle)
+        add { backend = backend, layers = layers, precision = "bf16", pass = "update", kernel_class = name,
+          launches = 0, time_us = time, share_of_update = time / update_us, logical_gbps = "-",
+          copy_ratio = "-", tflops = "-",
+          tensor_pct = "-", occupancy_pct = "-", idle_pct = idle }
+      end
+      whole("all", update_us, 1 / 1.01)
+      whole("unrecorded", update_us * 1.002, "-")
+    end
+  end
+end
+
+function builders.step_gemm_cycles(add)
+  for b, backend in ipairs { "rapidgemm", "deepgemm", "deepgemm_copy" } do
+    for o, op in ipairs { "fwd_w13", "fwd_w2", "dgrad_w2", "dgrad_w13", "wgrad_w13", "wgrad_w2" } do
+      for layer = 1, 2 do
+        local ratio = 1 + 0.006 * o + 0.004 * b
+        add { backend = backend, layers = 2, precision = "bf16", op = op, layer = layer,
+          variant = b == 1 and "sm90_ragged" or "sm90_padded", step_us = 1000 * ratio, step_mhz = 1600, alone_us = 1000,
+          alone_mhz = 1600, step_kcycles = 1600 * ratio, alone_kcycles = 1600, cycles_ratio = ratio,
+          cycles_ratio_lo = ratio - 0.002, cycles_ratio_hi = ratio + 0.004, rounds = 9 }
+      end
+    end
+  end
+end
+
+function builders.step_timeline(add)
+  local position, now = 0, 0
+  local function phase(pass, name, us)
+    position = position + 1
+    add { backend = "rapidgemm", layers = 1, precision = "bf16", position = position, pass = pass, phase = name,
+      start_us = now, stop_us = now + us, busy_us = us * 0.99, launches = 3 }
+    now = now + us * 1.01
+  end
+  phase("other", "zeroing", 220)
+  for _ = 1, 4 do
+    for _, row in ipairs { { "embedding", 60 }, { "attention", 2800 }, { "router", 60 }, { "permute", 500 },
+      { "moe", 9000 }, { "permute", 250 }, { "head", 4000 } } do phase("forward", row[1] .. " fprop", row[2]) end
+    for _, row in ipairs { { "head", 8000 }, { "permute", 450 }, { "moe", 15000 }, { "attention", 6000 },
+      { "embedding", 90 } } do phase("backward", row[1] .. " bprop", row[2]) end
+  end
+  phase("optimiser", "optimiser", 14000)
+end
+
+function builders.elementwise(add)
+  for o, op in ipairs { "rmsnorm", "rope", "permute", "combine", "swiglu", "adamw" } do
+    for p, precision in ipairs { "bf16", "fp32" } do
+      local share = 0.8 + 0.03 * o - 0.02 * p
+      add { op = op, case = "case " .. o, precision = precision, variant = "smxx_vec16", largest_bytes = 100663296 * p,
+        logical_bytes = 402653184 * p, time_us = 100 * p / share, time_us_lo = 99 * p / share,
+        time_us_hi = 101 * p / share, copy_us = 100 * p, copy_ratio = share,
+        copy_ratio_lo = share - 0.01, copy_ratio_hi = share + 0.01,
+        logical_gbps = 4026 * share, rounds = 11, sm_clock_mhz = 1900 }
+    end
+  end
+end
+
+function builders.attention(add)
+  for s, sequence in ipairs { 1024, 2048, 4096, 8192 } do
+    for _, row in ipairs { { "attention", "cudnn_sdpa", 600 }, { "attention_backward", "cudnn_sdpa", 470 },
+      { "attention_backward", "cudnn_ordered", 430 } } do
+      local tflops = row[3] * (0.8 + 0.05 * s)
+      local time = 1e6 / tflops
+      add { op = row[1], variant = row[2], batch = 16384 // sequence, sequence = sequence, heads = 24, kv_heads = 4,
+        head_dim = 128, time_us = time, time_us_lo = time * 0.99, time_us_hi = time * 1.01, call_us = time + 40,
+        tflops = tflops, rounds = 15, sm_clock_mhz = 1700, power_w = 650, workspace_bytes = 404000000 }
+    end
+  end
+end
+
+function builders.loss_agreement(add)
+  for _, precision in ipairs { "bf16", "fp32" } do
+    for _, backend in ipairs { "rapidgemm", "deepgemm" } do
+      for update = 1, 10 do
+        local loss = 6 / update ^ 0.3
+        add { precision = precision, routing = "model", backend = backend, update = update, cpu_loss = loss,
+          loss = loss * (precision == "bf16" and 1.002 or 1.0001),
+          loss_ratio = precision == "bf16" and 1.002 or 1.0001 }
+      end
+    end
+  end
+end
+
+-- Twelve runs of 100 updates.
+function builders.depth_scaling(add)
+  for repetition = 1, 2 do
+    for layers = 1, 2 do
+      for b, backend in ipairs { "rapidgemm", "deepgemm", "deepgemm_copy" } do
+        for update = 1, 100 do
+          local us = 1.83 + 1.8 * layers * (1 + 0.08 * (b - 1)) + 0.01 * (update * 7 % 13) + 0.003 * repetition
+          add { gpus = 1, experts_per_gpu = 128, model = "30b-a3b", precision = "bf16", routing = "model",
+            backend = backend, layers = layers, repetition = repetition, update = update, tokens = 65536,
+            time_s = us * 0.065536, loss = 5 + 6 * 0.97 ^ update, load_max_over_mean = 2 + 3 / update,
+            experts_empty = 0 }
+        end
+      end
+    end
+  end
+end
+
+function builders.depth_scaling_summary(add)
+  local function row(figure, backend, value, unit, lo, hi)
+    add { figure = figure, backend = backend, value = value, lo = lo or "-", hi = hi or "-", unit = unit }
+  end
+  row("study_minutes", "-", 8.7, "minutes")
+  for b, backend in ipairs { "rapidgemm", "deepgemm", "deepgemm_copy" } do
+    local dt = 1.8 + 0.15 * (b - 1)
+    row("dt", backend, dt, "us/token", dt - 0.02, dt + 0.02)
+    row("R", backend, 1e6 / dt, "token-layers/s", 1e6 / (dt + 0.02), "inf")
+  end
+  row("gain_R", "rapidgemm/deepgemm", 8.3, "%", 6.1, 10.2)
+  row("mfu_layer", "rapidgemm", 47.5, "%")
+end
+
 -- Kernels of the scale swizzle: variant, share of a copy's speed at 4096 and at 512 columns, occupancy by the
 -- launch and as achieved, bytes used of the sectors loaded and stored, percent.
 local SWIZZLE = { { "smxx_naive", 0.134, 0.2, 100, 15, 6, 100 }, { "smxx_col_parallel", 0.227, 0.31, 100, 80, 12, 13 },
@@ -421,7 +567,9 @@ end
 -- alter a row before it is written. Returns the data.
 function made_up.record(experiment, out, change)
   local writer <close> = lab.recorded.open { experiment = experiment, device = "cpu", out = out,
-    kernels = { "gemm" }, record = true, seed = 1 }
+    kernels = { "gemm" }, record = true, seed = 1, extra = { tokens_an_update = 65536, recorded_updates = 3,
+      flag_model = "30b-a3b", flag_backends = "rapidgemm,deepgemm,deepgemm_copy", flag_layers = "1,2",
+      flag_seed = 1 } }
   builders[experiment](function(row)
     if change then change(row) end
     writer:row(row)

@@ -152,6 +152,10 @@ append {
     references = {{y = 406, label = "dense"}}},
   {name = "steps-awkward", kind = "steps", preset = "neurips", title = awkward, series = {
     named(awkward, 20, 1e-7, true), named("zero", 20, -8, true), named("one", 1, 3)}},
+  {name = "spans-plain", kind = "spans", preset = "acm-full", series = {
+    {name = "forward", points = {{x = "attention", y = 1, lo = 0, hi = 2}, {x = "experts", y = 3.5, lo = 2, hi = 5},
+      {x = "attention", y = 6, lo = 5, hi = 7}}},
+    {name = "backward", points = {{x = "experts", y = 9, lo = 7, hi = 11}}}}},
   {name = "lines-band", kind = "lines", band = "90 % of updates", interval = "band",
     series = {curve("RapidGEMM", 6, 2), curve("DeepGEMM", 6, 3)}},
 }
@@ -344,6 +348,11 @@ t.like(t.read(files.dat), '2\t500\t490\t510\t"second"\t"500 %(200×%)"\n1\t2.5\t
 t.like(t.read(files.caption), "Beside each bar: its value and, in brackets, that over the bar of the same series "
   .. "above it%.", "steps: the caption says so")
 t.like(t.read(files.gp), "set xrange %[0:", "steps: bars start at zero")
+files = written({kind = "spans", series = {{name = "forward", points = {{x = "experts", y = 3, lo = 2, hi = 4}}}}})
+t.like(t.read(files.caption), "Each span is", "spans: the caption calls them so, and no error bars")
+t.ok(not t.read(files.caption):find("Error bars"), "spans: ends are no intervals")
+raises({kind = "spans", series = {{name = "a", points = {{x = "r", y = 1}}}}}, "spans take a lo and a hi",
+  "a span without ends")
 t.like(t.read(written({band = "central half", interval = "band"}).gp), "BAND = 'central half'",
   "a band is named in the key")
 
@@ -356,7 +365,7 @@ raises({kind = "roofline", series = levels, roofs = roofs}, "1 or 2 peaks, not 2
 raises({kind = "roofline", series = levels, peaks = peaks, roofs = {{slope = 0, label = "x"}}},
   "roofs%[1%]: slope is not a positive number", "a flat roof")
 raises({roofs = roofs}, "roofs are for kind 'roofline'", "roofs elsewhere")
-raises({kind = "bars", order = {"a"}}, "order is for stack, parts, dots and steps, not for kind 'bars'",
+raises({kind = "bars", order = {"a"}}, "order is for stack, parts, dots, steps and spans, not for kind 'bars'",
   "an order elsewhere")
 raises({kind = "stack", order = {"a", "b", "c", "d", "e", "f", "g", "h"}, series = {named("x", 1, 1)}},
   "order: 8 names and what they leave; at most 8", "stack: too long an order")
@@ -394,7 +403,8 @@ t.ok(math.abs(axes.width("DeepGEMM", 8) - 44.0) < 0.05, "axis: widths are those 
 -- Templates on their own, as a reader would run them.
 
 for kind, stem in pairs {lines = "lines-plain", bars = "bars-labels", trace = "trace-plain",
-  dots = "dots-plain", steps = "steps-plain", stack = "stack-plain", roofline = "roofline-plain"} do
+  dots = "dots-plain", steps = "steps-plain", spans = "spans-plain", stack = "stack-plain",
+  roofline = "roofline-plain"} do
   if gnuplot then
     local target = string.format("%s/direct-%s.pdf", out, kind)
     local ok, words = shell(string.format(

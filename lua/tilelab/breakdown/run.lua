@@ -5,6 +5,7 @@ local lab = require "tilelab"
 local core = require "tilelab_core"
 local Step = require "tilelab.breakdown.step"
 local backends = require "tilelab.model.backends"
+local gemm_choices = require "tilelab.model.gemm_choices"
 local presets = require "tilelab.model.presets"
 local progress = require "tilelab.progress"
 local rows = require "tilelab.breakdown.rows"
@@ -47,13 +48,17 @@ local function put(out, list, step, opt)
   end
 end
 
+local function say(format, ...)
+  progress.break_line()
+  io.stderr:write(format:format(...), "\n")
+end
+
 -- What fn returns. What it raises is said and gives nil, so that what was measured before stays; Ctrl-C passes.
 local function attempt(what, fn)
   local ok, result = pcall(fn)
   if ok then return result end
   if core.error_kind(result) == "interrupted" then error(result, 0) end
-  progress.break_line()
-  io.stderr:write(("%s: left out: %s\n"):format(what, tostring(result)))
+  say("%s: left out: %s", what, tostring(result))
 end
 
 local function measure(opt, out, name, backend, layers)
@@ -61,7 +66,8 @@ local function measure(opt, out, name, backend, layers)
   for _ = 1, opt.warmup do step:update() end
   local host_us = step:timed(opt.updates)
   step:learn()
-  local recorded = step:record(opt.updates)
+  local recorded, why = step:record(opt.updates)
+  if why then say("%s: recorded launch by launch, not from graphs: %s", name, why) end
   local counted = opt.counters and attempt(name .. ", counters", function() return lab.check(step:count()) end)
   put(out.layer_breakdown, rows.breakdown(step, recorded, counted or nil, host_us), step, opt)
   if layers == opt.layers[#opt.layers] then put(out.step_timeline, rows.timeline(step, recorded), step, opt) end
@@ -91,6 +97,7 @@ return function(opt)
   check(opt)
   local config = lab.check(presets.config(opt.model, { micro_batch = opt.micro_batch }))
   opt.text = lab.check(texts.load(opt.text, opt.device, config.vocabulary, config.sequence))
+  opt.choices = opt.gemms and gemm_choices.read(opt.gemms) or gemm_choices.new(opt.out .. "/gemm_choices.tsv")
   opt.kernels = { "probe" }
   for folder in backends.folders:gmatch "%S+" do opt.kernels[#opt.kernels + 1] = folder end
   lab.check(lab.mkdir(opt.out))

@@ -16,7 +16,8 @@ local MARKS = { open = 4 * 1237, close = 4 * 2371 }
 local COPIES = 7
 local ALONE = 6 -- launches of a grouped GEMM after each other
 
--- settings: device, model, precision, routing, seed, micro_batch, text; a model of that backend and depth.
+-- settings: device, model, precision, routing, seed, micro_batch, text, choices (of dense GEMMs, which this model's
+-- are added to); a model of that backend and depth.
 -- Raises what the machine refuses.
 function Step.new(settings, backend, layers)
   local config = lab.check(presets.config(settings.model, { layers = layers, micro_batch = settings.micro_batch }))
@@ -25,6 +26,7 @@ function Step.new(settings, backend, layers)
   local self = setmetatable({ device = settings.device, text = settings.text, config = config, model = model,
     backend = backend, layers = layers, label_of = {} }, Step)
   self.layout = { slots = model.t * config.top_k, rows = { [model.rows] = true, [model.padded_rows] = true } }
+  model:choose_gemms(settings.choices, settings.text)
   self:label()
   return self
 end
@@ -77,6 +79,16 @@ local function marker(device, bytes)
   return lab.check(lab.tensor { device = device, dtype = "i32", shape = { bytes // 4 }, fill = 0 })
 end
 
+-- Calls fn while the step launches one by one what it may replay from graphs otherwise.
+function Step:without_graphs(fn)
+  local model = self.model
+  local graphs, may_capture = model.graphs, model.may_capture
+  model.graphs, model.may_capture = nil, false
+  local ok, message = pcall(fn)
+  model.graphs, model.may_capture = graphs, may_capture
+  if not ok then error(message, 0) end
+end
+
 -- One update with marks. Sets self.log (labels of its launches), self.pattern (its records without marks) and
 -- self.labels (label of each, false outside).
 function Step:learn()
@@ -88,40 +100,54 @@ function Step:learn()
       plan:launch()
       close:fill(0)
       log[#log + 1] = label
-    end, function() self:update() end)
+    end, function() self:without_graphs(function() self:update() end) end)
   end, self.device))
   self.log = log
+  if #log == 0 then lab.check(nil, "the step launched nothing of its lists") end
   self.pattern, self.labels = attribute.labels(records, log, MARKS)
   if not self.pattern then lab.check(nil, ("%s, %d layers: %s"):format(self.backend, self.layers, self.labels)) end
 end
 
--- Records of `updates` whole updates, checked against what was learnt, and of copies after them:
--- {records, labels, updates, copy_gbps}.
+-- What the records of `updates` updates and of copies after them are: {records, labels, updates, copy_gbps}; or nil
+-- and how they differ from what was learnt.
+function Step:understand(all, updates)
+  local length = #self.pattern
+  local result = { records = {}, labels = {}, updates = updates }
+  for u = 0, updates - 1 do
+    local same, message = attribute.check(all, u * length + 1, self.pattern)
+    if not same then return nil, message end
+    table.move(all, u * length + 1, (u + 1) * length, u * length + 1, result.records)
+    table.move(self.labels, 1, length, u * length + 1, result.labels)
+  end
+  if #all ~= updates * length + COPIES then
+    return nil, ("%d records where %d updates and %d copies make %d"):format(#all, updates, COPIES,
+      updates * length + COPIES)
+  end
+  local times = {}
+  for i = 1, COPIES do times[i] = all[#all - COPIES + i].duration_us end
+  result.copy_gbps = 2 * Step.copy_bytes / lab.stats(times).median * 1e-3
+  return result
+end
+
+-- Records of `updates` whole updates as the study runs them, and what they are (understand). Where replayed graphs
+-- leave other records than launches do, of updates that launch one by one: the second result says why.
 function Step:record(updates)
   local words = Step.copy_bytes // 4
   local copy = lab.check(lab.plan { op = "probe_copy", variant = "smxx_vec16",
     src = lab.check(lab.tensor { device = self.device, dtype = "fp32", shape = { words }, fill = 0 }),
     dst = lab.check(lab.tensor { device = self.device, dtype = "fp32", shape = { words }, fill = 0 }) })
   copy:launch()
-  local all = lab.check(lab.activity_records(function()
+  local function run()
     for _ = 1, updates do self:update() end
     for _ = 1, COPIES do copy:launch() end
-  end, self.device))
-  local length = #self.pattern
-  local result = { records = {}, labels = {}, updates = updates }
-  for u = 0, updates - 1 do
-    lab.check(attribute.check(all, u * length + 1, self.pattern))
-    table.move(all, u * length + 1, (u + 1) * length, u * length + 1, result.records)
-    table.move(self.labels, 1, length, u * length + 1, result.labels)
   end
-  if #all ~= updates * length + COPIES then
-    lab.check(nil, ("%d records where %d updates and %d copies make %d"):format(#all, updates, COPIES,
-      updates * length + COPIES))
-  end
-  local times = {}
-  for i = 1, COPIES do times[i] = all[#all - COPIES + i].duration_us end
-  result.copy_gbps = 2 * Step.copy_bytes / lab.stats(times).median * 1e-3
-  return result
+  local result, message = self:understand(lab.check(lab.activity_records(run, self.device)), updates)
+  if result or not self.model.graphs then return lab.check(result, message) end
+  local again
+  self:without_graphs(function()
+    again = self:understand(lab.check(lab.activity_records(run, self.device)), updates)
+  end)
+  return lab.check(again, message), message
 end
 
 -- Counters of each launch of one later micro-batch and of the optimiser: {[label] = {achieved_occupancy,

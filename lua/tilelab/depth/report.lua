@@ -3,14 +3,17 @@
 local lab = require "tilelab"
 local draw = require "tilelab.draw"
 local analysis = require "tilelab.depth.analysis"
+local curves = require "tilelab.depth.curves"
 local figures = require "tilelab.depth.figures"
 local presets = require "tilelab.model.presets"
 local rows_of = require "tilelab.depth.rows"
+local schedule = require "tilelab.depth.schedule"
 local sides = require "tilelab.depth.sides"
 local single = require "tilelab.depth.single"
 local tables = require "tilelab.depth.table"
 local study = require "tilelab.depth.study"
 local utilisation = require "tilelab.depth.utilisation"
+local wall = require "tilelab.depth.wall"
 
 local report = {}
 
@@ -55,13 +58,16 @@ local function write_summary(path, result, info, from)
   lab.check(record:close())
 end
 
--- Draws the study's figures by the names of figures.lua. options: folder, preset, prefix of the names.
+-- Draws the study's figures by the names of figures.lua and curves.lua. options: folder, preset, prefix of the names.
 function report.draw(data, result, info, options)
   local clock = data.provenance.device == "cpu" and "not locked" or nil
   local specs = figures.build(result, info, { folder = options.folder, caption = { clock = clock } })
-  for _, spec in ipairs(specs) do
-    spec.name, spec.path = (options.prefix or "") .. spec.path:match("[^/]+$"), nil
+  for _, spec in ipairs(specs) do spec.name, spec.path = spec.path:match("[^/]+$"), nil end
+  for _, spec in ipairs(curves.build(data, result, info)) do
+    spec.caption.clock = clock
+    specs[#specs + 1] = spec
   end
+  for _, spec in ipairs(specs) do spec.name = (options.prefix or "") .. spec.name end
   return draw.figures(data, options, specs)
 end
 
@@ -81,6 +87,10 @@ function report.write(settings, preset)
     backends = settings.backends, layers = settings.layers, seed = settings.seed,
     full_depth = settings.config.full_layers })
   for _, row in ipairs((utilised(data, result, info))) do result[#result + 1] = row end
+  local minutes = wall.minutes(settings.out, schedule.build(settings))
+  if minutes then
+    result[#result + 1] = { figure = "study_minutes", backend = "-", value = minutes, unit = "minutes" }
+  end
   write_summary(settings.out .. "/summary.tsv", result, info, data.provenance)
   io.write("\n", report.text(data, result, info), "\n")
   if settings.device.arch == 0 then print("CPU reference, no performance claim.\n") end

@@ -13,6 +13,7 @@ local schedule = require "tilelab.depth.schedule"
 local settings_of = require "tilelab.depth.settings"
 local step = require "tilelab.model.step"
 local texts = require "tilelab.model.text"
+local wall = require "tilelab.depth.wall"
 
 local layout = settings_of.layout
 
@@ -156,6 +157,8 @@ local function measure(settings, text, run, from, state, progress)
   local model, store = build(settings, text, run, from, state), state.checkpoints
   for update = from + 1, settings.updates do
     local loss = measure_update(settings, text, run, model, update, state.record)
+    if model.note then print(("%s: launched one by one, not as a graph: %s"):format(schedule.name(run), model.note)) end
+    model.note = nil
     progress:step(1, ("%s: loss %.4f"):format(schedule.name(run), loss))
     if store then store:save(model, run, update, settings.updates, state.choices) end
   end
@@ -175,7 +178,9 @@ function study.run(settings, fresh)
   local record <close> = state.record -- luacheck: ignore 211
   local progress <close> = lab.progress { total = #state.remaining * settings.updates - state.from, unit = "updates" }
   for i, run in ipairs(state.remaining) do
+    local start = lab.time_us()
     measure(settings, text, run, i == 1 and state.from or 0, state, progress)
+    wall.note(settings.out, run, (lab.time_us() - start) * 1e-6)
     collectgarbage() -- the model's buffers go back before the next one is built
   end
 end

@@ -45,7 +45,7 @@ local function specs_of(data, backend, layers)
   for _, spec in ipairs(SERIES) do
     if #by_pass[spec[1]].points > 0 then series[#series + 1] = by_pass[spec[1]] end
   end
-  return { name = "step_timeline_" .. backend, kind = "dots", preset = "acm-full", xlabel = "Phase", order = order,
+  return { name = "step_timeline_" .. backend, kind = "spans", preset = "acm-full", xlabel = "Phase", order = order,
     ylabel = "Time since the update began (ms)", series = series, zero = true,
     caption = { what = ("Phases of one update of the training step, %s, %s layers, %s, by kernel records; the phases "
       .. "are the NVTX ranges of the step"):format(backend, layers, data.rows[1].precision),

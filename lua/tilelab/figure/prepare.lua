@@ -23,8 +23,9 @@ prepare.kinds = {
   parts = {template = "stack", axis = "category", stacked = true},
   dots = {template = "dots", axis = "row"},
   steps = {template = "steps", axis = "row", from_zero = true},
+  spans = {template = "spans", axis = "row"},
 }
-local KIND_NAMES = {"lines", "bars", "trace", "dots", "steps", "pairs", "stack", "parts", "occupancy",
+local KIND_NAMES = {"lines", "bars", "trace", "dots", "steps", "spans", "pairs", "stack", "parts", "occupancy",
   "roofline"}
 
 local MAX_SERIES, MAX_NOTES, MAX_ROWS = 8, 4, 64
@@ -150,7 +151,8 @@ local function prepare_series(fig, series, position)
         #copy.points)
   end
   if drawn == 0 then return nil end
-  if intervals > 0 then
+  if fig.kind == "spans" and intervals < drawn then fail("%s: spans take a lo and a hi at each point", where) end
+  if intervals > 0 and fig.kind ~= "spans" then
     copy.interval = (fig.axis ~= "number" or fig.points_only or drawn == 1) and "bars"
       or fig.kind == "trace" and "band" or fig.interval or (drawn <= 20 and "bars" or "band")
     if copy.interval == "band" then fig.band_label = fig.band end
@@ -411,7 +413,7 @@ local function new_figure(spec)
     if spec[key] and fig.kind ~= "roofline" then fail("%s are for kind 'roofline'", key) end
   end
   if spec.order and not (fig.stacked or fig.axis == "row") then
-    fail("order is for stack, parts, dots and steps, not for kind '%s'", fig.kind)
+    fail("order is for stack, parts, dots, steps and spans, not for kind '%s'", fig.kind)
   end
   if fig.axis == "row" then
     for _, name in ipairs(check_type(spec.order, "table", "order") or {}) do

@@ -88,6 +88,7 @@ local USED = {
   bars = {"INTERVALS", "KEY_BOTH"},
   dots = {"INTERVALS", "KEY_BOTH"},
   steps = {"INTERVALS", "KEY_BOTH"},
+  spans = {"KEY_BOTH"},
   stack = {"KEY_BOTH"},
   roofline = {"INTERVALS", "MARKS", "KEY_BOTH"},
   trace = {"BANDS", "MARKS", "KEY_BOTH", "ALONE"},

@@ -106,7 +106,7 @@ local function sentence(s)
   return s:match("[.!?]$") and s or s .. "."
 end
 
-local MARK = {bars = "bar", pairs = "bar", steps = "bar", stack = "segment", parts = "segment"}
+local MARK = {bars = "bar", pairs = "bar", steps = "bar", spans = "span", stack = "segment", parts = "segment"}
 
 -- Caption of a prepared figure (see draw): what is plotted, statistic and n, what the intervals
 -- are, device, clock and commit. A condition that the caller did not give is said to be

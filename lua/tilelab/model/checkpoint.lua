@@ -44,7 +44,7 @@ function checkpoint.write(folder, facts, update, tensors, choices)
   lab.check(index:close())
   lab.check(lab.sync(new .. INDEX))
   if choices then
-    choices:write(new .. GEMMS, block)
+    choices:write(new .. GEMMS, ("cublaslt: %s\n%s"):format(choices.library or "", block))
     lab.check(lab.sync(new .. GEMMS))
   end
   lab.check(lab.sync(new))

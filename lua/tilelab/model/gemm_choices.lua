@@ -2,9 +2,11 @@
 -- they are timed once, and every model of a study takes the fastest, in every backend and layer and
 -- after every interruption: algorithms differ in the order of their sums, and so in the last bits.
 --
--- The file: a row a suggestion. "algorithm" is the library's own description, so that an order that
--- changed is noticed; time_us is "-" for one that cannot run.
+-- The file: a row a suggestion; time_us is "-" for one that cannot run. "algorithm" is the library's own
+-- description, by which another version's suggestions are searched; the same version makes the same
+-- suggestions in the same order.
 
+local core = require "tilelab_core"
 local lab = require "tilelab"
 
 local choices = {}
@@ -33,26 +35,27 @@ local function add(self, key, entry)
   self.entries[key] = entry
 end
 
--- Sets the plan to the algorithm of that description: the heuristic where it was, or where the
--- library has it now. False where it is not suggested any more.
-local function set(plan, entry, count)
-  for offset = 0, count - 1 do
-    local heuristic = (entry.heuristic - 1 + offset) % count + 1
-    plan:set_tunable("heuristic", heuristic)
+local MOST = 8 -- suggestions
+
+-- Sets the plan to a chosen algorithm: the suggestion that it was, or where the library has it now.
+-- False where it is not suggested any more. same_library: the one that it was chosen with.
+local function set(plan, entry, same_library)
+  for offset = 0, MOST - 1 do
+    plan:set_tunable("heuristic", (entry.heuristic - 1 + offset) % MOST + 1)
     if plan:algorithm() == entry.algorithm then return true end
   end
-  return false
+  plan:set_tunable("heuristic", entry.heuristic)
+  return same_library and plan:algorithm() ~= nil
 end
-
-local MOST = 8 -- suggestions
 
 -- gemms: list of {plan, key}. Sets those whose choice is known; returns the others, one of each key.
 -- Raises where the library does not know an algorithm any more.
 function Choices:apply(gemms)
-  local missing, seen = {}, {}
+  local missing, seen, library = {}, {}, core.build().cublaslt
+  local same = self.library == library and library ~= ""
   for _, gemm in ipairs(gemms) do
     local entry = self.entries[gemm.key]
-    if entry and not set(gemm.plan, entry, MOST) then
+    if entry and not set(gemm.plan, entry, same) then
       lab.usage_error("%s: the library does not suggest the algorithm that was chosen for the product %s; take "
         .. "the library that it was chosen with, or start over with --fresh", self.path, gemm.key)
     elseif not entry and not seen[gemm.key] then
@@ -87,6 +90,7 @@ function Choices:tune(gemm)
   end
   entry.algorithm = entry.trials[entry.heuristic].algorithm
   plan:set_tunable("heuristic", entry.heuristic)
+  self.library = core.build().cublaslt
   add(self, gemm.key, entry)
 end
 
@@ -112,6 +116,7 @@ end
 -- Reads what `write` wrote; raises file:line for what is wrong with it.
 function choices.read(path)
   local data, self = lab.record.read(path, choices.columns), choices.new(path)
+  self.library = data.provenance.cublaslt
   for _, row in ipairs(data.rows) do
     local words = {}
     for i = 1, KEY do words[i] = row[choices.columns[i]] end

@@ -4,7 +4,8 @@
 --
 -- One update = `update_frequency` micro-batches, gradients accumulated in place, then the global
 -- gradient norm and AdamW. The loss is the mean cross-entropy over the update's tokens. The host waits
--- for the device when it reads the loss, and for what Builder:counts_on_host reads; nowhere else.
+-- for the device when it reads the loss, and for what Builder:counts_on_host reads; nowhere else. On a
+-- GPU a step without the latter is replayed from graphs, from the second update on.
 
 local lab = require "tilelab"
 local Layer = require "tilelab.model.layer"
@@ -12,6 +13,7 @@ local attention = require "tilelab.model.attention"
 local backends = require "tilelab.model.backends"
 local checkpoint = require "tilelab.model.checkpoint"
 local gemm_choices = require "tilelab.model.gemm_choices"
+local launches = require "tilelab.model.launches"
 local memory = require "tilelab.model.memory"
 local parameters = require "tilelab.model.parameters"
 local precision = require "tilelab.model.precision"
@@ -52,7 +54,8 @@ function Builder:plan(phase, operation, arguments)
   arguments.op = operation
   arguments.workspaces = self.workspaces
   arguments.variant = self.attention[operation] or backends.variant(self.backend, operation, self.device.name)
-  local plan, message = lab.plan(arguments)
+  local plan, message, code = lab.plan(arguments)
+  if code == "memory" then out_of_memory(phase .. ", workspace", message) end
   if not plan then error(("%s: %s"):format(phase, message)) end
   self.arguments[plan] = arguments
   if operation == "gemm" and plan:algorithm() then
@@ -249,35 +252,18 @@ local function build_all(b, options)
   b.optimiser = build_optimiser(b, config)
 end
 
--- Launches of one phase that follow each other share a range.
-local function run_in_ranges(list)
-  local i = 1
-  while i <= #list do
-    local phase = list[i].phase
-    local _ <close> = lab.nvtx(phase)
-    repeat
-      list[i].plan:launch()
-      i = i + 1
-    until i > #list or list[i].phase ~= phase
-  end
-end
-
-local function run(list)
-  if lab.nvtx_phases() then return run_in_ranges(list) end
-  for i = 1, #list do list[i].plan:launch() end
-end
-
 -- Writes the working copies of the parameters, as an update does, which changes nothing else while
 -- the moments are zero: AdamW at learning rate 0.
 local function write_copies(b, config)
   b.step:fill(1)
-  run(adamw(b, config, { lr = 0, max_norm = 0, copies_only = true }))
+  launches.run(adamw(b, config, { lr = 0, max_norm = 0, copies_only = true }))
 end
 
 -- Builds a model. options: device (opened), config (presets.config), backend (its name), seed,
 -- routing ("model", "multinomial" or "zipf"), precision ("fp32", "bf16" on a GPU, or "fp64" for
--- gradient checks on the CPU), attention (attention.choose; default: its own). Returns the model, or nil
--- and a message when the device runs out of memory or does not train in that precision.
+-- gradient checks on the CPU), attention (attention.choose; default: its own), graphs (true; false
+-- launches one by one). Returns the model, or nil and a message when the device runs out of memory or
+-- does not train in that precision.
 local function build(options)
   local b, message = builder(Builder, options)
   if not b then return nil, message end
@@ -290,11 +276,13 @@ local function build(options)
     error(failure, 0)
   end
   b.seed, b.count = options.seed, 0
+  b.may_capture = options.graphs ~= false and b.device.arch > 0
+    and not b.backend.host_counts[backends.kind_of(b.device.name)]
   return setmetatable(b, Model)
 end
 
 -- What a model with these options will take: part (memory.parts) -> bytes, and `total`; or nil and a
--- message. Takes no memory of the device.
+-- message. Keeps no memory of the device.
 local function bytes_of(options)
   local b, message = builder(memory.counter(Builder), options)
   if not b then return nil, message end
@@ -334,22 +322,37 @@ function Model:choose_gemms(choices, text)
   if #missing == 0 then return 0 end
   begin_update(self)
   load_micro_batch(self, text, 0)
-  run(self.first)
+  launches.run(self.first)
   for _, gemm in ipairs(missing) do choices:tune(gemm) end
   choices:apply(self.gemms)
   return #missing
 end
 
+-- Captures the step where that can be, once its kernels have run; `self.note` says why it is not.
+local function capture(self)
+  self.may_capture = false
+  self.graphs, self.note = launches.capture(self.device,
+    { first = self.first, later = self.later, optimiser = self.optimiser })
+end
+
+-- One of the model's lists, by name. Ranges around phases want launches one by one.
+local function run(self, name)
+  if self.graphs and not lab.nvtx_phases() then return self.graphs[name]:launch() end
+  launches.run(self[name])
+end
+
 -- One update on sequences drawn from `text`; returns the mean cross-entropy. Updates are numbered
 -- from 1 over the model's life and see the same tokens in every model of that seed.
 function Model:update(text)
+  if self.may_capture and self.warm then capture(self) end
   begin_update(self)
   for micro = 0, self.config.update_frequency - 1 do
     load_micro_batch(self, text, micro)
-    run(micro == 0 and self.first or self.later)
+    run(self, micro == 0 and "first" or "later")
   end
   self.count = self.count + 1
-  run(self.optimiser)
+  run(self, "optimiser")
+  self.warm = true
   return self.loss:totable()[1]
 end
 
