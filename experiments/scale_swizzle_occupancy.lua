@@ -30,6 +30,7 @@ lab.main(function()
     { "out", "string", "out/scale_swizzle", "folder for the results", value = "FOLDER" },
     { "record", "boolean", false, "keep the result under experiments/recorded" },
   }
+  if opt.record and opt.only ~= "(" then lab.usage_error("--only measures a part; --record keeps the whole") end
   local device = lab.check(lab.gpu(opt.device))
   local problem = require "tilelab.scale_swizzle.problem"
   local function chosen(list)

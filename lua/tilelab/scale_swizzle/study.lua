@@ -11,6 +11,7 @@ local lab = require "tilelab"
 local core = require "tilelab_core"
 local causes_module = require "tilelab.draw.scale_swizzle_causes"
 local counters = require "tilelab.scale_swizzle.counters"
+local draw = require "tilelab.draw"
 local draw_module = require "tilelab.draw.scale_swizzle"
 local problem = require "tilelab.scale_swizzle.problem"
 local progress = require "tilelab.progress"
@@ -21,6 +22,7 @@ local timing = require "tilelab.scale_swizzle.timing"
 local study = { SEED = 1 }
 
 local HOST_CALLS = 3
+local CLOCK_SAMPLES, CLOCK_LAUNCHES = 5, 100
 local NULL_BLOCKS = { 1, 8 } -- of each multiprocessor
 
 local Study = {}
@@ -247,6 +249,24 @@ function study.null_times(device, rounds)
   return extra
 end
 
+-- The SM clock while flushes and copies alternate, as they do in the rounds; nil on the CPU.
+local function clock_of(run, p)
+  local device, lo, hi = run.device, math.huge, 0
+  if device.arch == 0 then return nil end
+  local copy = run.pool:copies(p)[1]
+  for _ = 1, CLOCK_SAMPLES do
+    device:clock_mark(1)
+    for _ = 1, CLOCK_LAUNCHES do
+      timing.flush(device, "dirty")
+      copy.launch()
+    end
+    device:clock_mark(2)
+    local clock = device:clock_mhz(1, 2)
+    lo, hi = math.min(lo, clock), math.max(hi, clock)
+  end
+  return draw.clock_range(lo, hi, "SM")
+end
+
 local function open(run, spec, name, extra)
   return lab.recorded.open { experiment = name, device = run.device, out = spec.out,
     kernels = { "scale_swizzle", "probe" }, record = spec.record, seed = study.SEED, extra = extra }
@@ -283,13 +303,14 @@ function Study:tell_copies()
 end
 
 function study.run(spec)
+  if #spec.problems == 0 then lab.usage_error("no problem has that in its name") end
   local all = table.move(spec.series_problems, 1, #spec.series_problems, #spec.problems + 1,
     table.move(spec.problems, 1, #spec.problems, 1, {}))
   local self = setmetatable({ device = spec.device, pool = problem.pool(spec.device, all), rounds = spec.rounds,
     clean_rounds = spec.clean_rounds, calls = spec.calls, counted = spec.counted, illegal = 0, wrong = 0, failed = 0,
     written = 0, told = {}, copies = {} }, Study)
   local extra = study.null_times(spec.device, spec.rounds)
-  extra.rounds, extra.mode = spec.rounds, "cold"
+  extra.rounds, extra.mode, extra.clock = spec.rounds, "cold", clock_of(self, all[1])
   lab.check(lab.mkdir(spec.out))
   local out <close> = open(self, spec, "scale_swizzle", extra)
   local causes <close> = open(self, spec, "scale_swizzle_causes", extra)
