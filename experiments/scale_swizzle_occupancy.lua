@@ -11,7 +11,10 @@ local OTHERS = { -- grouping, rows, columns, groups
   { "per_group_3d", 2560, 96, 32 }, { "dense", 32768, 96, 1 },
 }
 
-local CONTROLLED = { { 8192, 4096, 8 }, { 8192, 512, 8 } } -- where one thing is varied at a time
+local CONTROLLED = { -- where one thing is varied at a time
+  { "k_groups", 8192, 4096, 8 }, { "k_groups", 8192, 512, 8 }, { "m_groups", 131072, 224, 8 },
+  { "m_groups", 131072, 64, 8 }, { "m_groups", 16640, 160, 8 },
+}
 
 lab.main(function()
   local opt = lab.options {
@@ -27,6 +30,7 @@ lab.main(function()
     { "out", "string", "out/scale_swizzle", "folder for the results", value = "FOLDER" },
     { "record", "boolean", false, "keep the result under experiments/recorded" },
   }
+  if opt.record and opt.only ~= "(" then lab.usage_error("--only measures a part; --record keeps the whole") end
   local device = lab.check(lab.gpu(opt.device))
   local problem = require "tilelab.scale_swizzle.problem"
   local function chosen(list)
@@ -37,19 +41,16 @@ lab.main(function()
     return kept
   end
   local problems, controlled = {}, {}
-  local function k_groups(rows, columns, groups)
-    return problem.new { grouping = "k_groups", rows = rows, columns = columns, groups = groups }
+  local function add(list, grouping, rows, columns, groups)
+    list[#list + 1] = problem.new { grouping = grouping, rows = rows, columns = columns, groups = groups }
   end
   for _, columns in ipairs(COLUMNS) do
     for _, rows in ipairs(ROWS) do
-      for _, groups in ipairs(GROUPS) do problems[#problems + 1] = k_groups(rows, columns, groups) end
+      for _, groups in ipairs(GROUPS) do add(problems, "k_groups", rows, columns, groups) end
     end
   end
-  for _, other in ipairs(OTHERS) do
-    problems[#problems + 1] = problem.new { grouping = other[1], rows = other[2], columns = other[3],
-      groups = other[4] }
-  end
-  for i, shape in ipairs(CONTROLLED) do controlled[i] = k_groups(shape[1], shape[2], shape[3]) end
+  for _, p in ipairs(OTHERS) do add(problems, p[1], p[2], p[3], p[4]) end
+  for _, p in ipairs(CONTROLLED) do add(controlled, p[1], p[2], p[3], p[4]) end
   return require("tilelab.scale_swizzle.study").run { device = device, problems = chosen(problems),
     series_problems = chosen(controlled), rounds = opt.rounds, clean_rounds = opt.clean_rounds, calls = opt.calls,
     counted = opt.counters, out = opt.out, record = opt.record, preset = opt.preset }

@@ -105,6 +105,12 @@ static __device__ __forceinline__ void tl_bulk_load(void *shared, const void *gl
                  : "memory");
 }
 
+/* Asks L2 for contiguous bytes and waits for nothing; address and count are multiples of 16. */
+static __device__ __forceinline__ void tl_bulk_ask_l2(const void *global, uint32_t bytes)
+{
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(global), "r"(bytes) : "memory");
+}
+
 /* Box store from shared memory; out-of-bounds elements are dropped. */
 static __device__ __forceinline__ void tl_tma_store_4d(const CUtensorMap *map, const void *shared,
                                                        int x, int y, int z, int w)

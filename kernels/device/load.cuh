@@ -37,6 +37,12 @@ static __device__ __forceinline__ void tl_load_constant(uint32_t (&word)[2], con
                  : "l"(address), "r"((uint32_t)wanted));
 }
 
+/* Asks L2 for the sector at an address of global memory, and waits for nothing. */
+static __device__ __forceinline__ void tl_ask_l2(const void *address)
+{
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(address) : "memory");
+}
+
 /* 16 bytes of shared memory, volatile lest they are cut to those in use: what a warp reads is free
  * of bank conflicts where its words alone would not be. */
 static __device__ __forceinline__ void tl_load_shared(uint32_t (&word)[4], const void *address)

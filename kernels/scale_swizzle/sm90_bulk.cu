@@ -11,7 +11,8 @@
 #include "kernels/scale_swizzle/registers.cuh"
 #include "kernels/scale_swizzle/row_tiles.cuh"
 
-enum { MOST_THREADS = 512, MOST_STAGES = 8, VECTOR = 16, MOST_COLUMNS = 512, MOST_SHARED = 227 * 1024 };
+enum { MOST_THREADS = 512, MOST_STAGES = 8, VECTOR = 16, MOST_COLUMNS = 512, MOST_SHARED = 227 * 1024,
+       ASK_AHEAD = 2 };
 
 extern __shared__ __align__(128) uint8_t stages[];
 
@@ -39,6 +40,18 @@ static __device__ __forceinline__ void load_rows(const tl_scale_row_problem &r, 
                          control->full + stage);
     }
     __syncwarp();
+}
+
+/* Before the ends are known, and with them where a row tile begins: asks L2 for the rows that would
+ * be the block's first ones if no group had padding. For one thread. */
+static __device__ __forceinline__ void ask_ahead(const tl_scale_row_problem &r, int num_stages)
+{
+    int64_t bytes = (int64_t)TL_SCALE_TILE_ROWS * r.p.columns, total = r.all_rows * r.p.columns;
+    for (int stage = 0; stage < num_stages; stage++) {
+        int64_t first = ((int64_t)stage * gridDim.x + blockIdx.x) * bytes;
+        if (first < total)
+            tl_bulk_ask_l2(r.p.scales + first, (uint32_t)min(bytes, total - first));
+    }
 }
 
 /* LANES vectors of 32 / LANES runs at a time. */
@@ -72,12 +85,15 @@ static __device__ __forceinline__ void write_rows(const tl_scale_row_problem &r,
 
 template <int LANES, class Groups>
 static __global__ void __launch_bounds__(MOST_THREADS)
-    bulk_kernel(const __grid_constant__ tl_scale_row_problem r, int num_stages, tl_fault_port fault)
+    bulk_kernel(const __grid_constant__ tl_scale_row_problem r, int num_stages, bool ahead,
+                tl_fault_port fault)
 {
     int stage_bytes = TL_SCALE_TILE_ROWS * r.p.columns, step = (int)gridDim.x;
     stage_control *control = (stage_control *)(stages + num_stages * stage_bytes);
     Groups groups;
     if (threadIdx.x == 0 && threadIdx.y == 0) {
+        if (ahead)
+            ask_ahead(r, num_stages);
         for (int stage = 0; stage < num_stages; stage++)
             tl_mbarrier_init(control->full + stage, 1);
         tl_mbarrier_init_fence();
@@ -106,7 +122,7 @@ static __global__ void __launch_bounds__(MOST_THREADS)
     }
 }
 
-typedef void (*kernel_fn)(tl_scale_row_problem, int, tl_fault_port);
+typedef void (*kernel_fn)(tl_scale_row_problem, int, bool, tl_fault_port);
 
 template <class Groups> static kernel_fn choose(int vectors)
 {
@@ -116,7 +132,7 @@ template <class Groups> static kernel_fn choose(int vectors)
                               : bulk_kernel<1, Groups>;
 }
 
-enum { BLOCK_THREADS, NUM_STAGES, BLOCKS };
+enum { BLOCK_THREADS, NUM_STAGES, BLOCKS, AHEAD };
 
 static enum tl_status launch(const struct tl_plan *plan, const struct tl_args *args,
                              struct tl_stream *stream)
@@ -149,7 +165,7 @@ static enum tl_status launch(const struct tl_plan *plan, const struct tl_args *a
     int most = plan->device->multiprocessors * tunable[BLOCKS];
     kernel<<<(unsigned)(r.tiles < most ? r.tiles : most),
              dim3(32, (unsigned)tunable[BLOCK_THREADS] / 32), shared, tl_cuda_stream(stream)>>>(
-        r, num_stages, tl_cuda_fault(plan));
+        r, num_stages, p.ends && tunable[AHEAD] == ASK_AHEAD, tl_cuda_fault(plan));
     return TL_CUDA_LAUNCHED(plan, "bulk_kernel");
 }
 
@@ -187,7 +203,7 @@ static enum tl_status plan_tunables(struct tl_plan *plan)
 
 static const int block_threads[] = {64, 128, 256, 448, 512, 0};
 static const int num_stages[] = {1, 2, 3, 4, 6, MOST_STAGES, 0};
-static const int blocks_per_multiprocessor[] = {1, 2, 3, 4, 6, 8, 0};
+static const int blocks_per_multiprocessor[] = {1, 2, 3, 4, 6, 8, 0}, ahead[] = {1, ASK_AHEAD, 0};
 
 extern "C" const struct tl_kernel tl_kernel_scale_swizzle_sm90_bulk = {
     .operation = "scale_swizzle",
@@ -196,7 +212,8 @@ extern "C" const struct tl_kernel tl_kernel_scale_swizzle_sm90_bulk = {
     .summary = "All but K groups: row tiles by bulk copies, several in flight, registers transpose.",
     .tunables = {{"block_threads", 256, block_threads},
                  {"num_stages", 3, num_stages},
-                 {"blocks_per_multiprocessor", 2, blocks_per_multiprocessor}},
+                 {"blocks_per_multiprocessor", 2, blocks_per_multiprocessor},
+                 {"ahead", ASK_AHEAD, ahead}},
     .legal = legal,
     .plan = plan_tunables,
     .launch = launch,

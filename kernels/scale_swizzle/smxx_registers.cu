@@ -102,10 +102,24 @@ static kernel_fn k_groups_choose(struct choice *c)
 
 /* --- other groupings ------------------------------------------------------------------------- */
 
-/* A warp's items are numbered along rows first, then runs, then row tiles. */
+/* Before the ends are known, and with them where a row tile begins: asks L2 for the rows that would
+ * be the item's if no group had padding. All items together ask for all rows. */
+static __device__ __forceinline__ void ask_ahead(const tl_scale_row_problem &r, int tile,
+                                                 unsigned within, int bytes)
+{
+    const int SECTOR = 32;
+    int64_t total = r.all_rows * r.p.columns;
+    int64_t first = (int64_t)tile * TL_SCALE_TILE_ROWS * r.p.columns + (int64_t)within * bytes;
+    for (int at = (int)threadIdx.x * SECTOR; at < bytes; at += 32 * SECTOR)
+        if (first + at < total)
+            tl_ask_l2(r.p.scales + first + at);
+}
+
+/* A warp's items are numbered along rows first, then runs, then row tiles. `ahead`: bytes of an item
+ * to ask for ahead, or 0. */
 template <int LANES, bool ALIGNED, class Groups>
 static __global__ void __launch_bounds__(MOST_THREADS)
-    rows_kernel(const __grid_constant__ tl_scale_row_problem r, unsigned chunks,
+    rows_kernel(const __grid_constant__ tl_scale_row_problem r, unsigned chunks, int ahead,
                 tl_fault_port fault)
 {
     const int WORDS = 4, VECTOR = 4 * WORDS, SPAN = LANES * VECTOR;
@@ -117,6 +131,8 @@ static __global__ void __launch_bounds__(MOST_THREADS)
     tl_scale_rows rows;
     tl_scale_window<WORDS> window;
     Groups groups;
+    if (ahead > 0)
+        ask_ahead(r, tile, item - (unsigned)tile * LANES * chunks, ahead);
     if (groups.open(r.p.ends, r.p.num_groups, r.p.rows, group_table, fault))
         return;
     if (!tl_scale_find_rows(r, groups, tile, &rows))
@@ -134,7 +150,7 @@ static __global__ void __launch_bounds__(MOST_THREADS)
     }
 }
 
-typedef void (*rows_fn)(tl_scale_row_problem, unsigned, tl_fault_port);
+typedef void (*rows_fn)(tl_scale_row_problem, unsigned, int, tl_fault_port);
 
 template <class Groups> static rows_fn rows_choose(struct choice *c)
 {
@@ -187,7 +203,8 @@ static enum tl_status launch_rows(const struct tl_plan *plan, const tl_scale_pro
     tl_scale_row_problem r = tl_scale_row_problem_of(p);
     int64_t slack = c.aligned ? 0 : 15, warps = c.threads / 32;
     unsigned chunks = (unsigned)((p.columns + slack + c.row_bytes - 1) / c.row_bytes);
-    int64_t items = (int64_t)r.tiles * chunks * (c.row_bytes / 16);
+    int64_t per_tile = (int64_t)chunks * (c.row_bytes / 16), items = r.tiles * per_tile;
+    int ahead = p.ends && c.prefetch ? (int)(TL_SCALE_TILE_ROWS * (int64_t)p.columns / per_tile) : 0;
     int64_t blocks = (items + warps - 1) / warps;
     size_t shared = shared_bytes_of(p, c);
     if (items > INT32_MAX - 65536)
@@ -195,7 +212,7 @@ static enum tl_status launch_rows(const struct tl_plan *plan, const tl_scale_pro
                        plan->kernel->operation, plan->kernel->variant, (long long)items);
     TL_TRY(tl_scale_allow_shared(plan, (const void *)kernel, shared));
     kernel<<<(unsigned)blocks, dim3(32, (unsigned)warps), shared, stream>>>(
-        r, chunks, tl_cuda_fault(plan));
+        r, chunks, ahead, tl_cuda_fault(plan));
     return TL_CUDA_LAUNCHED(plan, "rows_kernel");
 }
 
@@ -248,6 +265,8 @@ static enum tl_status plan_tunables(struct tl_plan *plan)
     return TL_OK;
 }
 
+/* prefetch_bytes: what L2 may fetch around a load; where groups have ends and leave columns whole,
+ * 256 stands for asking it ahead. */
 static const int block_threads[] = {64, 128, 256, 512, 0}, row_bytes[] = {32, 64, 128, 256, 0};
 static const int load_bytes[] = {8, 16, 0}, column_warps[] = {1, 2, 4, 8, 16, 0};
 static const int prefetch_bytes[] = {32, 256, 0}, follow[] = {1, EAGER, 0};

@@ -236,12 +236,13 @@ check_large()
 
 -- --- how memory is read and written -----------------------------------------------------------
 
--- Sectors and conflicts of one launch, by counters.
+-- Sectors and conflicts of one launch, by counters; nothing is asked for ahead.
 local function counted(grouping, variant, rows, columns, ends)
   local plan = lab.check(lab.plan { op = "scale_swizzle", variant = variant, grouping = grouping,
     scales = tensor(device, "u8", rows, columns):bits { seed = 3 },
     group_ends = ends and lab.tensor_from(device, "i32", ends) or nil,
-    blocked = tensor(device, "u8", blocked_bytes(grouping, rows, columns, ends and #ends or 1)) })
+    blocked = tensor(device, "u8", blocked_bytes(grouping, rows, columns, ends and #ends or 1)),
+    tunables = variant == "smxx_registers" and { prefetch_bytes = 32 } or nil })
   return lab.metrics.by_label(lab.check(lab.profile { device = device, quiet = true,
     metrics = { "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
       "shared_conflicts", "shared_wavefronts" }, run = function() plan:launch() end }))

@@ -549,6 +549,10 @@ function builders.scale_swizzle_causes(add)
     end
   end)
   each_other(function(p, variant, time_us, copy_us)
+    for i, setting in ipairs(variant == "sm90_bulk" and { "ahead=1", "ahead=2" } or { "prefetch_bytes=32",
+      "prefetch_bytes=256" }) do
+      if p.grouping == "m_groups" then row("ahead", p, variant, setting, time_us * (1.2 - i / 10), copy_us, {}) end
+    end
     row("variants", p, variant, "block_threads=256", time_us, copy_us, { occupancy_achieved_pct = 40,
       load_efficiency_pct = variant == "smxx_registers" and 99 or nil, store_efficiency_pct = 100,
       bank_conflict_pct = 0 })

@@ -127,7 +127,7 @@ end
 
 local eight = problem.new { grouping = "k_groups", rows = 300, columns = 96, groups = 8 }
 local dense = problem.new { grouping = "dense", rows = 300, columns = 96, groups = 1 }
-t.ok(run({ eight, tall, dense }, { eight }), "a whole run")
+t.ok(run({ eight, tall, dense }, { eight, tall }), "a whole run")
 local main_rows, cause_rows = rows_of "scale_swizzle", rows_of "scale_swizzle_causes"
 local best = find(main_rows, { grouping = "k_groups", variant = "smxx_registers", flush = "clean" })
 t.is(#best, 1, "clean lines: the fastest setting of each variant")
@@ -148,6 +148,7 @@ local held = find(cause_rows, { series = "occupancy", variant = "smxx_smem" })
 t.is(#held, 9, "settings that do not run are left out")
 t.ok(tonumber(held[1].issue_active_pct) and held[1].stall_wait_pct == "-", "series have the counters of one pass")
 t.ok(#find(cause_rows, { series = "in_flight" }) > 5, "bytes in flight")
+t.is(#find(cause_rows, { series = "ahead", grouping = "m_groups" }), 4, "loads that wait for the group ends")
 t.ok(lab.stat(lab.recorded.path("scale_swizzle", "cpu")), "it is recorded")
 t.ok(lab.stat(lab.recorded.path("scale_swizzle_causes", "cpu")), "and so are the causes")
 t.is(lab.record.read(folder / "out/scale_swizzle.tsv").provenance.null_us_1, "1.0000", "what a launch takes is known")

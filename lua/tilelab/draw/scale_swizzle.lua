@@ -133,7 +133,7 @@ local function ladder(data)
   return { name = "scale_swizzle_ladder", kind = "steps", ylabel = "Input and output (GB/s)", series = series,
     references = copies > 0 and { { y = copies, label = "copy of as many bytes" } } or nil,
     caption = caption(data, "From the naive kernel to the best, each at its fastest block size: K groups, scales of "
-      .. "8192 rows by 4096 columns", "median", "In parentheses: over the bar above") }
+      .. "8192 rows by 4096 columns", "median") }
 end
 
 -- Times of published kernels, the faster of each shape: {x = bytes, y = us}.

@@ -209,6 +209,23 @@ local function bytes_in_flight(causes)
   return #parts > 0 and "Bytes in flight: " .. table.concat(parts, "; ") .. "." or nil
 end
 
+-- Of m_groups: what it costs that loads wait for the group ends.
+local function ahead(causes)
+  local parts = {}
+  for _, row in ipairs(where(causes.rows, { series = "ahead" })) do
+    local before = causes_module.tunable(row, "prefetch_bytes") == 256 or causes_module.tunable(row, "ahead") == 2
+    for _, other in ipairs(before and where(causes.rows, { series = "ahead", variant = row.variant, rows = row.rows,
+      cols = row.cols }) or {}) do
+      if other ~= row then
+        parts[#parts + 1] = ("%s at %s x %s %+.2f of %.2f us"):format(row.variant, row.rows, row.cols,
+          time(other) - time(row), time(row))
+      end
+    end
+  end
+  return #parts > 0 and "Group ends: loads that wait for them, instead of asking L2 ahead, take longer by "
+    .. table.concat(parts, "; ") .. "." or nil
+end
+
 -- --- instructions and launch ------------------------------------------------------------------
 
 local function integer_work(causes)
@@ -270,7 +287,7 @@ end
 function limits.answers(data, causes)
   local list = {}
   for _, text in ipairs { occupancy(causes) or false, coalescing(causes) or false, bank_conflicts(causes) or false,
-    bytes_in_flight(causes) or false, integer_work(causes) or false, launch(data) or false,
+    bytes_in_flight(causes) or false, ahead(causes) or false, integer_work(causes) or false, launch(data) or false,
     verdicts(data, causes) or false } do
     if text then list[#list + 1] = text end
   end

@@ -3,7 +3,7 @@
 --
 --   settings.sweep(p) -> list of {variant =, tunables =}: every variant, block size and number of tiles a block
 --       takes; the other tunables are the plan's own choice
---   settings.series(p) -> list of {series =, variant =, tunables =}: of a K-grouped problem
+--   settings.series(p) -> list of {series =, variant =, tunables =}: one thing varied at a time
 --   settings.tiles(p, variant, tunables) -> tiles of 128 by 4 that a block transposes at a time, nil where that
 --       depends on the groups
 --   settings.in_flight_kib(record, multiprocessors, variant, tunables) -> what a multiprocessor has asked memory
@@ -59,10 +59,16 @@ end
 
 local HELD = { 1, 14, 18, 22, 28, 37, 44, 56, 75, 113, 227 } -- KiB a block asks for and leaves alone; 1: none
 
-function settings.series()
+function settings.series(p)
   local list = {}
   local function add(series, variant, tunables)
     list[#list + 1] = { series = series, variant = variant, tunables = tunables }
+  end
+  if p.grouping ~= "k_groups" then
+    -- Whether loads wait for the group ends, or L2 has been asked for what they will need.
+    for _, bytes in ipairs { 32, 256 } do add("ahead", "smxx_registers", { prefetch_bytes = bytes }) end
+    for choice = 1, 2 do add("ahead", "sm90_bulk", { ahead = choice }) end
+    return list
   end
   -- Occupancy alone: the same kernel and grid, fewer blocks at once.
   for _, kib in ipairs(HELD) do

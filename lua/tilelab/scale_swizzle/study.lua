@@ -11,6 +11,7 @@ local lab = require "tilelab"
 local core = require "tilelab_core"
 local causes_module = require "tilelab.draw.scale_swizzle_causes"
 local counters = require "tilelab.scale_swizzle.counters"
+local draw = require "tilelab.draw"
 local draw_module = require "tilelab.draw.scale_swizzle"
 local problem = require "tilelab.scale_swizzle.problem"
 local progress = require "tilelab.progress"
@@ -21,6 +22,7 @@ local timing = require "tilelab.scale_swizzle.timing"
 local study = { SEED = 1 }
 
 local HOST_CALLS = 3
+local CLOCK_SAMPLES, CLOCK_LAUNCHES = 5, 100
 local NULL_BLOCKS = { 1, 8 } -- of each multiprocessor
 
 local Study = {}
@@ -95,15 +97,14 @@ function Study:admit(p, list)
 end
 
 -- Times the kernels beside the copies; adds to each kernel `field` = {timed, copy}.
-function Study:time(p, kernels, copies, rounds, flush, field)
+function Study:time(kernels, copies, rounds, flush, field)
   local contenders, positions = {}, {}
   for i, copy in ipairs(copies) do contenders[i], positions[i] = copy, i end
   for _, kernel in ipairs(kernels) do contenders[#contenders + 1] = kernel end
   local timed = timing.rounds { device = self.device, contenders = contenders, rounds = rounds, flush = flush,
     seed = study.SEED }
   local best = timing.best(timed, positions)
-  local known = self.copies_of[problem.name(p)] or {}
-  known[flush], self.copies_of[problem.name(p)] = copies[best].name, known
+  if flush == "dirty" then self.copies[copies[best].name] = (self.copies[copies[best].name] or 0) + 1 end
   for i, kernel in ipairs(kernels) do
     kernel[field] = { timed = timed[#copies + i], copy = timed[best] }
   end
@@ -180,9 +181,9 @@ end
 function Study:problem(p)
   local kernels, copies = self:admit(p, settings.sweep(p)), self.pool:copies(p)
   if #kernels == 0 then error("no variant runs", 0) end
-  self:time(p, kernels, copies, self.rounds, "dirty", "dirty")
+  self:time(kernels, copies, self.rounds, "dirty", "dirty")
   local best = best_of(kernels)
-  self:time(p, best, copies, self.clean_rounds, "clean", "clean")
+  self:time(best, copies, self.clean_rounds, "clean", "clean")
   local launches = {}
   for i, kernel in ipairs(kernels) do launches[i] = kernel.launch end
   for i, call_us in ipairs(timing.calls(self.device, launches, self.calls)) do kernels[i].call_us = call_us end
@@ -217,8 +218,8 @@ end
 
 -- One thing at a time, with the counters that take a single pass.
 function Study:series(p)
-  local kernels, copies = self:admit(p, settings.series()), self.pool:copies(p)
-  self:time(p, kernels, copies, self.rounds, "dirty", "dirty")
+  local kernels, copies = self:admit(p, settings.series(p)), self.pool:copies(p)
+  self:time(kernels, copies, self.rounds, "dirty", "dirty")
   for _, kernel in ipairs(kernels) do kernel.counted = self:count(kernel, false) end
   lab.profile_close()
   for _, kernel in ipairs(kernels) do
@@ -235,7 +236,7 @@ function study.null_times(device, rounds)
   for i, each in ipairs(NULL_BLOCKS) do
     local dst = lab.check(lab.tensor { device = device, dtype = "i32", shape = { each * device.multiprocessors } })
     local plan = lab.plan { op = "probe_occupancy", variant = "smxx_stay", dst = dst, registers = "few", threads = 256,
-      shared_bytes = 0, cycles = 1 }
+      shared_bytes = 0, cycles = 0 }
     if plan then
       names[#names + 1] = "null_us_" .. NULL_BLOCKS[i]
       contenders[#contenders + 1] = { launch = function() plan:launch() end }
@@ -246,6 +247,24 @@ function study.null_times(device, rounds)
     seed = study.SEED }
   for i, name in ipairs(names) do extra[name] = ("%.4f"):format(timed[i].stats.median) end
   return extra
+end
+
+-- The SM clock while flushes and copies alternate, as they do in the rounds; nil on the CPU.
+local function clock_of(run, p)
+  local device, lo, hi = run.device, math.huge, 0
+  if device.arch == 0 then return nil end
+  local copy = run.pool:copies(p)[1]
+  for _ = 1, CLOCK_SAMPLES do
+    device:clock_mark(1)
+    for _ = 1, CLOCK_LAUNCHES do
+      timing.flush(device, "dirty")
+      copy.launch()
+    end
+    device:clock_mark(2)
+    local clock = device:clock_mhz(1, 2)
+    lo, hi = math.min(lo, clock), math.max(hi, clock)
+  end
+  return draw.clock_range(lo, hi, "SM")
 end
 
 local function open(run, spec, name, extra)
@@ -275,14 +294,23 @@ function Study:verdict(spec)
   return false
 end
 
+-- Which ways to copy were the fastest, and at how many problems.
+function Study:tell_copies()
+  local parts = {}
+  for name, count in pairs(self.copies) do parts[#parts + 1] = ("%s at %d"):format(name, count) end
+  table.sort(parts)
+  say("fastest copies: %s", table.concat(parts, ", "))
+end
+
 function study.run(spec)
+  if #spec.problems == 0 then lab.usage_error("no problem has that in its name") end
   local all = table.move(spec.series_problems, 1, #spec.series_problems, #spec.problems + 1,
     table.move(spec.problems, 1, #spec.problems, 1, {}))
   local self = setmetatable({ device = spec.device, pool = problem.pool(spec.device, all), rounds = spec.rounds,
     clean_rounds = spec.clean_rounds, calls = spec.calls, counted = spec.counted, illegal = 0, wrong = 0, failed = 0,
-    written = 0, told = {}, copies_of = {} }, Study)
+    written = 0, told = {}, copies = {} }, Study)
   local extra = study.null_times(spec.device, spec.rounds)
-  extra.rounds, extra.mode = spec.rounds, "cold"
+  extra.rounds, extra.mode, extra.clock = spec.rounds, "cold", clock_of(self, all[1])
   lab.check(lab.mkdir(spec.out))
   local out <close> = open(self, spec, "scale_swizzle", extra)
   local causes <close> = open(self, spec, "scale_swizzle_causes", extra)
@@ -295,10 +323,7 @@ function study.run(spec)
   if self.written == 0 then lab.check(nil, "no variant runs on " .. spec.device.name) end
   local right = self:verdict(spec)
   local data, why = out:close(), causes:close()
-  for _, name in ipairs(summary.names(data)) do
-    local copies = self.copies_of[name]
-    if copies then say("%s: best copy %s, clean %s", name, copies.dirty, copies.clean or "-") end
-  end
+  self:tell_copies()
   print(summary.text(data, why))
   for _, each in ipairs { data, why } do
     lab.draw.print(lab.draw.record(each, { folder = spec.out, preset = spec.preset }))

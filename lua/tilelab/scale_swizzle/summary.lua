@@ -2,7 +2,6 @@
 -- the counters and the controlled series, what limits the kernels.
 --
 --   summary.text(data, causes) -> text of scale_swizzle.tsv and scale_swizzle_causes.tsv (lab.recorded.read)
---   summary.names(data) -> names of the problems in the order of the rows
 
 local limits = require "tilelab.scale_swizzle.limits"
 local record = require "tilelab.record"
@@ -27,12 +26,6 @@ local function problems(data)
     if row.variant == "host_loop" then p.host = row else table.insert(p[row.flush], row) end
   end
   return list
-end
-
-function summary.names(data)
-  local names = {}
-  for i, p in ipairs(problems(data)) do names[i] = p.name end
-  return names
 end
 
 local function fastest(list)
