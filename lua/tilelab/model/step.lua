@@ -250,13 +250,14 @@ local function build_all(b, options)
   b.stream_gradient = b:tensor("stream_gradient", { b.t, b.d })
   build_ends(b, config)
   b.optimiser = build_optimiser(b, config)
+  b.copying = adamw(b, config, { lr = 0, max_norm = 0, copies_only = true })
 end
 
 -- Writes the working copies of the parameters, as an update does, which changes nothing else while
 -- the moments are zero: AdamW at learning rate 0.
-local function write_copies(b, config)
-  b.step:fill(1)
-  launches.run(adamw(b, config, { lr = 0, max_norm = 0, copies_only = true }))
+local function write_copies(model)
+  model.step:fill(1)
+  launches.run(model.copying)
 end
 
 -- Builds a model. options: device (opened), config (presets.config), backend (its name), seed,
@@ -269,7 +270,7 @@ local function build(options)
   if not b then return nil, message end
   local ok, failure = xpcall(function()
     build_all(b, options)
-    write_copies(b, options.config)
+    write_copies(b)
   end, function(e) return type(e) == "table" and e or debug.traceback(e, 2) end)
   if not ok then
     if type(failure) == "table" then return nil, failure.memory end
@@ -386,7 +387,7 @@ function Model:load(folder, facts)
   local read
   read, message = opened:fill("value", flat.value)
   if read then
-    write_copies(self, self.config)
+    write_copies(self)
     for _, name in ipairs { "m", "v" } do
       if read then read, message = opened:fill(name, flat[name]) end
     end
