@@ -32,9 +32,9 @@ enum {
     HALF_BYTES = PANEL_BYTES / 2, /* of a panel: 32 rows, what each block loads for both */
     B_BYTES = PANELS * PANEL_BYTES,
     STAGE_BYTES = A_BYTES + B_BYTES,
-    BOX_BYTES = 64 * 32 * 4,      /* of d: 64 rows by 32 columns */
-    OLD_BYTES = 4 * BOX_BYTES,    /* of d: a tile's 64 columns, two boxes above two */
-    OLD_BUFFERS = 2,
+    STAGES = 5,
+    BOX_BYTES = 64 * 32 * 4, /* of d: 64 rows by 32 columns */
+    BOXES = 3,               /* of d that are on their way */
     TILE_SLOTS = 3,
     PRODUCER_REGISTERS = 40,
     CONSUMER_REGISTERS = 232,
@@ -43,16 +43,16 @@ enum {
 static_assert(PRODUCER_REGISTERS * 128 + CONSUMER_REGISTERS * 256 <= LAUNCH_REGISTERS * THREADS,
               "roles take more registers than the block has");
 
-/* Sums that are added to what is there need room for it, and do with a stage less. */
-template <bool ADD> struct ring_of {
-    static const int STAGES = ADD ? 4 : 5;
-    static const int SHARED_BYTES = 1024 + STAGES * STAGE_BYTES + (ADD ? OLD_BUFFERS * OLD_BYTES : 0);
-    static_assert(SHARED_BYTES + 1536 <= 227 * 1024, "stages exceed shared memory");
+template <bool ADD> struct shared_of {
+    static const int BYTES = 1024 + STAGES * STAGE_BYTES + (ADD ? BOXES * BOX_BYTES : 0);
+    static_assert(BYTES + 1536 <= 227 * 1024, "stages exceed shared memory");
+};
+
+struct ring {
     int stage;
     uint32_t parity;
 
-    __device__ explicit ring_of(int before = 0)
-        : stage(before % STAGES), parity(before / STAGES & 1)
+    __device__ explicit ring(int before = 0) : stage(before % STAGES), parity(before / STAGES & 1)
     {
     }
 
@@ -77,8 +77,8 @@ struct tile {
     int begin, rows;
     int row, column, panels;
     int k_blocks, last_steps;
-    int chunk;  /* of d, that its first 64 columns are, modulo 4 */
-    int before; /* k-blocks of earlier tiles, modulo 40: twice four and five stages */
+    int first_box; /* of d, modulo twice BOXES */
+    int before;    /* k-blocks of earlier tiles, modulo twice STAGES */
 };
 static const int NO_TILE = -1;
 
@@ -112,7 +112,7 @@ static __device__ __forceinline__ tile take_tile(const shared_layout &shared, in
 }
 
 static __device__ bool tile_of(const problem &p, const schedule *todo, int total, int number,
-                               int rank, int &before, int &chunk, tile &t)
+                               int rank, int &before, int &box, tile &t)
 {
     if (number >= total)
         return false;
@@ -129,9 +129,9 @@ static __device__ bool tile_of(const problem &p, const schedule *todo, int total
         t.k_blocks = 1;
     t.last_steps = max(1, (w.rows - (t.k_blocks - 1) * BLOCK_K + 15) / 16);
     t.before = before;
-    before = (before + t.k_blocks) % 40;
-    t.chunk = chunk;
-    chunk = (chunk + (t.k_blocks > 0 ? t.panels : 0)) % (2 * OLD_BUFFERS);
+    before = (before + t.k_blocks) % (2 * STAGES);
+    t.first_box = box;
+    box = (box + (t.k_blocks > 0 ? t.panels * 4 : 0)) % (2 * BOXES);
     return true;
 }
 
@@ -139,7 +139,7 @@ static __device__ void choose_tiles(const shared_layout &shared, schedule *todo,
 {
     int rank = tl_cluster_rank(), clusters = (int)gridDim.x / CLUSTER;
     int number = (int)blockIdx.x / CLUSTER, total = todo->groups * p.tiles;
-    int before = 0, chunk = 0;
+    int before = 0, box = 0;
     bool more = true;
     for (int i = 0, last = -1; i != last; i++) {
         int slot = i % TILE_SLOTS;
@@ -157,7 +157,7 @@ static __device__ void choose_tiles(const shared_layout &shared, schedule *todo,
         if (rank > 0 && more)
             tl_mbarrier_arrive_cluster(tl_cluster_address(shared.tile_read + slot, 0));
         tile t;
-        if (more && !tile_of(p, todo, total, number, rank, before, chunk, t)) {
+        if (more && !tile_of(p, todo, total, number, rank, before, box, t)) {
             more = false;
             last = i + 2;
         }
@@ -168,11 +168,10 @@ static __device__ void choose_tiles(const shared_layout &shared, schedule *todo,
     }
 }
 
-template <bool ADD>
 static __device__ void load_a(const shared_layout &shared, const CUtensorMap *map, const problem &p)
 {
     bool elected = tl_elect();
-    ring_of<ADD> at;
+    ring at;
     for (int i = 0;; i++) {
         tile t = take_tile(shared, i);
         if (t.group == NO_TILE)
@@ -197,26 +196,30 @@ static __device__ void load_a(const shared_layout &shared, const CUtensorMap *ma
     }
 }
 
-/* A warp: what is there, of each tile 64 columns at a time. */
+/* A warp: what is there, 32 columns at a time, their upper 64 rows before the lower. */
 static __device__ void load_old(const shared_layout &shared, const CUtensorMap *map)
 {
     bool elected = tl_elect();
-    int chunk = 0;
+    int slot = 0;
+    uint32_t parity = 0;
     for (int i = 0;; i++) {
         tile t = take_tile(shared, i);
         if (t.group == NO_TILE)
             break;
-        for (int panel = 0; t.k_blocks > 0 && panel < t.panels; panel++, chunk++) {
-            int buffer = chunk % OLD_BUFFERS;
-            uint64_t *full = shared.old_full + buffer;
-            tl_mbarrier_wait(shared.old_free + buffer, (chunk / OLD_BUFFERS & 1) ^ 1);
+        int boxes = t.k_blocks > 0 ? t.panels * 4 : 0;
+        for (int box = 0; box < boxes; box++) {
+            uint64_t *full = shared.old_full + slot;
+            tl_mbarrier_wait(shared.old_free + slot, parity ^ 1);
             __syncwarp();
-            if (!elected)
-                continue;
-            tl_mbarrier_expect(full, OLD_BYTES);
-            for (int box = 0; box < 4; box++)
-                tl_tma_load_3d(shared.old + buffer * OLD_BYTES + box * BOX_BYTES, map, full,
-                               t.column + panel * 64 + box % 2 * 32, t.row + box / 2 * 64, t.group);
+            if (elected) {
+                tl_mbarrier_expect(full, BOX_BYTES);
+                tl_tma_load_3d(shared.old + slot * BOX_BYTES, map, full, t.column + box / 2 * 32,
+                               t.row + box % 2 * 64, t.group);
+            }
+            if (++slot == BOXES) {
+                slot = 0;
+                parity ^= 1;
+            }
         }
     }
 }
@@ -244,12 +247,11 @@ static __device__ __forceinline__ void multicast_5d(void *shared, const CUtensor
                  : "memory");
 }
 
-template <bool ADD>
 static __device__ void load_b(const shared_layout &shared, const CUtensorMap *map, const problem &p)
 {
     bool elected = tl_elect();
     int rank = tl_uniform(tl_cluster_rank());
-    ring_of<ADD> at;
+    ring at;
     for (int i = 0;; i++) {
         tile t = take_tile(shared, i);
         if (t.group == NO_TILE)
@@ -301,9 +303,9 @@ static __device__ __forceinline__ void multiply_step(float (&upper)[C], float (&
     tl_wgmma_bf16<N, 1, 1>(lower, a + (PANEL_BYTES >> 4) + step * 128, b_step, accumulate);
 }
 
-template <int N, bool ADD, int C>
+template <int N, int C>
 static __device__ __forceinline__ void multiply_tile(float (&upper)[C], float (&lower)[C],
-                                                     const shared_layout &shared, ring_of<ADD> at,
+                                                     const shared_layout &shared, ring at,
                                                      int k_blocks, int last_steps,
                                                      const releaser &stages, uint64_t *next_turn)
 {
@@ -372,14 +374,13 @@ struct place {
     }
 };
 
-/* Where the four columns of a thread lie in 64 of d in shared memory, from its row on: four rows 8,
- * 64 and 72 apart are as many BOX_BYTES and eights of 128 bytes further. */
-static __device__ __forceinline__ uint32_t old_at(uint32_t base, int group)
+/* Where a thread's four columns of the first 16 lie in a box. */
+static __device__ __forceinline__ uint32_t old_at(uint32_t box, int half)
 {
     int thread = threadIdx.x % 128, lane = thread % 32;
     int row = thread / 32 * 16 + lane / 4;
-    int quad = group * 4 + lane % 2 * 2 + lane % 4 / 2; /* of four columns */
-    return base + quad / 8 * BOX_BYTES + row * 128 + (quad % 8 ^ row % 8) * 16;
+    int quad = half * 4 + lane % 2 * 2 + lane % 4 / 2; /* of four columns */
+    return box + row * 128 + (quad ^ row % 8) * 16;
 }
 
 static __device__ __forceinline__ float4 shared_load(uint32_t address)
@@ -392,42 +393,46 @@ static __device__ __forceinline__ float4 shared_load(uint32_t address)
     return value;
 }
 
+/* Box after box of 64 rows by 32 columns. */
 template <bool ADD, int C>
 static __device__ __forceinline__ void store_tile(const float (&upper)[C], const float (&lower)[C],
                                                   const shared_layout &shared, const place &to,
-                                                  const problem &p, int chunk, uint64_t *next_turn)
+                                                  const problem &p, int first_box,
+                                                  uint64_t *next_turn)
 {
+    int slot = first_box % BOXES;
+    uint32_t parity = first_box / BOXES & 1;
 #pragma unroll
-    for (int panel = 0; panel < PANELS; panel++) {
-        if (panel >= to.panels)
+    for (int box = 0; box < PANELS * 4; box++) {
+        if (box >= to.panels * 4)
             break;
-        int buffer = (chunk + panel) % OLD_BUFFERS;
         uint32_t old = 0;
         if (ADD) {
-            tl_mbarrier_wait(shared.old_full + buffer, (chunk + panel) / OLD_BUFFERS & 1);
-            old = tl_shared_address(shared.old) + buffer * OLD_BYTES;
-            if (panel == to.panels - 1 && threadIdx.x % 128 == 0)
+            tl_mbarrier_wait(shared.old_full + slot, parity);
+            old = tl_shared_address(shared.old) + slot * BOX_BYTES;
+            if (box == to.panels * 4 - 1 && threadIdx.x % 128 == 0)
                 tl_mbarrier_arrive(next_turn);
         }
 #pragma unroll
-        for (int group = 0; group < 4; group++) {
-            const int j = panel * 4 + group;
-            uint32_t from = ADD ? old_at(old, group) : 0;
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                float4 sum = four_of((i / 2 ? lower : upper) + j * 8 + i % 2 * 2);
-                if (ADD) {
-                    float4 was = shared_load(from + i / 2 * 2 * BOX_BYTES + i % 2 * 8 * 128);
-                    sum = {sum.x + was.x, sum.y + was.y, sum.z + was.z, sum.w + was.w};
-                }
-                if (j * 16 < to.columns && i / 2 * 64 + i % 2 * 8 < to.rows)
-                    __stcs((float4 *)(to.d + (i / 2 * 64 + i % 2 * 8) * (int64_t)p.n + j * 16), sum);
+        for (int i = 0; i < 4; i++) {
+            const int down = box % 2 * 64 + i % 2 * 8, right = box / 2 * 32 + i / 2 * 16;
+            float4 sum = four_of((box % 2 ? lower : upper) + box / 2 * 16 + i / 2 * 8 + i % 2 * 2);
+            if (ADD) {
+                float4 was = shared_load(old_at(old, i / 2) + i % 2 * 8 * 128);
+                sum = {sum.x + was.x, sum.y + was.y, sum.z + was.z, sum.w + was.w};
             }
+            float4 *at = (float4 *)(to.d + down * (int64_t)p.n + right);
+            if (right < to.columns && down < to.rows)
+                *at = sum;
         }
         if (ADD) {
             __syncwarp();
             if (threadIdx.x % 32 == 0)
-                tl_mbarrier_arrive(shared.old_free + buffer);
+                tl_mbarrier_arrive(shared.old_free + slot);
+            if (++slot == BOXES) {
+                slot = 0;
+                parity ^= 1;
+            }
         }
     }
 }
@@ -451,7 +456,7 @@ static __device__ void consume(const shared_layout &shared, const problem &p, in
             if (threadIdx.x % 128 == 0)
                 tl_mbarrier_arrive(next_turn);
         } else {
-            ring_of<ADD> at(tl_uniform(chosen->before));
+            ring at(tl_uniform(chosen->before));
             int last_steps = tl_uniform(chosen->last_steps);
             switch (tl_uniform(chosen->panels)) {
             case 1:
@@ -466,7 +471,7 @@ static __device__ void consume(const shared_layout &shared, const problem &p, in
             }
         }
         place to(p, chosen);
-        int chunk = chosen->chunk;
+        int first_box = chosen->first_box;
         __syncwarp();
         if (threadIdx.x % 32 == 0)
             tl_mbarrier_arrive(shared.tile_read + slot);
@@ -474,7 +479,7 @@ static __device__ void consume(const shared_layout &shared, const problem &p, in
             tl_mbarrier_wait(shared.old_turn + warpgroup, (i - 1) / 2 & 1);
         uint64_t *next_old = shared.old_turn + (warpgroup ^ 1);
         if (k_blocks > 0)
-            store_tile<ADD>(upper, lower, shared, to, p, chunk, next_old);
+            store_tile<ADD>(upper, lower, shared, to, p, first_box, next_old);
         else if (ADD && threadIdx.x % 128 == 0)
             tl_mbarrier_arrive(next_old);
     }
@@ -489,9 +494,8 @@ static __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS
     turns_kernel(const __grid_constant__ maps map, schedule *todo, problem p)
 {
     extern __shared__ char raw[];
-    const int STAGES = ring_of<ADD>::STAGES;
     __shared__ uint64_t full[STAGES], free[STAGES];
-    __shared__ uint64_t old_full[OLD_BUFFERS], old_free[OLD_BUFFERS], old_turn[2];
+    __shared__ uint64_t old_full[BOXES], old_free[BOXES], old_turn[2];
     __shared__ uint64_t tile_full[TILE_SLOTS], tile_read[TILE_SLOTS], number_full[TILE_SLOTS];
     __shared__ uint64_t turn[2];
     __shared__ tile tiles[TILE_SLOTS];
@@ -509,7 +513,7 @@ static __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS
             tl_mbarrier_init(full + i, 2);
             tl_mbarrier_init(free + i, CLUSTER);
         }
-        for (int i = 0; i < OLD_BUFFERS; i++) {
+        for (int i = 0; i < BOXES; i++) {
             tl_mbarrier_init(old_full + i, 1);
             tl_mbarrier_init(old_free + i, 4);
         }
@@ -530,9 +534,9 @@ static __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS
     if (warp >= 8) {
         tl_registers_shrink<PRODUCER_REGISTERS>();
         if (warp == 8)
-            load_a<ADD>(shared, &map.a, p);
+            load_a(shared, &map.a, p);
         else if (warp == 9)
-            load_b<ADD>(shared, &map.b, p);
+            load_b(shared, &map.b, p);
         else if (ADD && warp == 11)
             load_old(shared, &map.d);
         else if (threadIdx.x == 10 * 32)
@@ -605,7 +609,7 @@ static enum tl_status launch(const struct tl_plan *plan, const struct tl_args *a
     p.row_pairs = (p.m + CLUSTER * BLOCK_M - 1) / (CLUSTER * BLOCK_M);
     p.tiles = p.row_pairs * ((p.n + BLOCK_N - 1) / BLOCK_N);
     void (*kernel)(maps, schedule *, problem) = beta ? turns_kernel<true> : turns_kernel<false>;
-    int bytes = beta ? ring_of<true>::SHARED_BYTES : ring_of<false>::SHARED_BYTES;
+    int bytes = beta ? shared_of<true>::BYTES : shared_of<false>::BYTES;
     TL_TRY(TL_CUDA_STATUS(
         plan, "shared memory of turns_kernel",
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes)));
