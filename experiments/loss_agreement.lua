@@ -26,8 +26,7 @@ lab.main(function()
   end
   local kernels = {}
   for folder in backends.folders:gmatch "%S+" do kernels[#kernels + 1] = folder end
-  local out, worst = lab.recorded.open { experiment = "loss_agreement", device = gpu, out = opt.out, seed = opt.seed,
-    kernels = kernels, record = opt.record }, 0
+  local rows, worst = {}, 0
   for _, routing in ipairs { "model", "multinomial" } do
     local reference = losses(cpu, "rapidgemm", "fp32", routing)
     for _, precision in ipairs(opt.precisions) do
@@ -35,12 +34,16 @@ lab.main(function()
         for i, loss in ipairs(losses(gpu, backend, precision, routing)) do
           local ratio = loss / reference[i]
           worst = math.max(worst, math.abs(ratio - 1))
-          out:row { precision = precision, routing = routing, backend = backend, update = i, loss = loss,
+          rows[#rows + 1] = { precision = precision, routing = routing, backend = backend, update = i, loss = loss,
             cpu_loss = reference[i], loss_ratio = ratio }
         end
       end
     end
   end
+  -- Opened now: the provenance names the libraries that the training opened.
+  local out = lab.recorded.open { experiment = "loss_agreement", device = gpu, out = opt.out, seed = opt.seed,
+    kernels = kernels, record = opt.record }
+  for _, row in ipairs(rows) do out:row(row) end
   print(("losses of %d updates are within %.2e of the CPU's"):format(opt.updates, worst))
   lab.draw.print(lab.draw.record(out:close(), { folder = opt.out }))
 end)

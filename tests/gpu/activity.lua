@@ -72,6 +72,22 @@ for _, case in ipairs {
   t.like(found.occupancy.limiter, case.limiter, "limited by " .. case.limiter)
 end
 
+-- Memsets and copies among the kernels, where they are asked for.
+do
+  local tensor = lab.tensor { device = device, dtype = "fp32", shape = { 4096 }, fill = 1 }
+  local function mixed()
+    tensor:fill(0)
+    cheap:launch()
+    tensor:totable()
+  end
+  local all = lab.activity_records(mixed)
+  t.is(#all, 3, "a memset, a kernel and a copy")
+  t.is(("%s %d %s %s"):format(all[1].kind, all[1].bytes or 0, all[2].kind, all[3].name),
+    "memset 16384 kernel copy to the host", "in the order of launches, with their bytes")
+  t.ok(all[1].start_ns < all[2].start_ns and all[2].start_ns < all[3].start_ns, "on one clock")
+  t.is(#lab.kernel_records(mixed), 1, "kernels alone otherwise")
+end
+
 -- Together with counters, whose own kernels are not ours.
 if lab.counters(device) then
   local both = lab.kernel_records(function()

@@ -25,26 +25,21 @@ local function check(opt)
   end
 end
 
--- A writer for each record that this run makes.
-local function open(opt, tokens)
-  local out = {}
-  for _, name in ipairs(RECORDS) do
-    if name ~= "step_gemm_cycles" or opt.rounds > 0 then
-      out[name] = lab.recorded.open { experiment = name, device = opt.device, out = opt.out, record = opt.record,
-        seed = opt.seed, kernels = { table.unpack(opt.kernels) }, extra = { tokens_an_update = tokens,
-          recorded_updates = opt.updates, flag_model = opt.model, flag_precision = opt.precision,
-          flag_routing = opt.routing, flag_micro_batch = opt.micro_batch, flag_text = opt.text.name,
-          flag_text_sha256 = opt.text.sha256 } }
-    end
+-- The writer of a record, opened by its first row: the provenance then names the libraries that the step uses.
+local function writer_of(out, name, opt)
+  if not out[name] then
+    out[name] = lab.recorded.open { experiment = name, device = opt.device, out = opt.out, record = opt.record,
+      seed = opt.seed, kernels = opt.kernels, extra = { tokens_an_update = opt.tokens, recorded_updates = opt.updates,
+        flag_model = opt.model, flag_precision = opt.precision, flag_routing = opt.routing,
+        flag_micro_batch = opt.micro_batch, flag_text = opt.text.name, flag_text_sha256 = opt.text.sha256 } }
   end
-  return out
+  return out[name]
 end
 
-local function put(out, list, step, opt)
+local function put(out, name, list, step, opt)
   for _, row in ipairs(list) do
     row.backend, row.layers, row.precision = step.backend, step.layers, opt.precision
-    out:row(row)
-    out.filled = true
+    writer_of(out, name, opt):row(row)
   end
 end
 
@@ -69,12 +64,12 @@ local function measure(opt, out, name, backend, layers)
   local recorded, why = step:record(opt.updates)
   if why then say("%s: recorded launch by launch, not from graphs: %s", name, why) end
   local counted = opt.counters and attempt(name .. ", counters", function() return lab.check(step:count()) end)
-  put(out.layer_breakdown, rows.breakdown(step, recorded, counted or nil, host_us), step, opt)
-  if layers == opt.layers[#opt.layers] then put(out.step_timeline, rows.timeline(step, recorded), step, opt) end
+  put(out, "layer_breakdown", rows.breakdown(step, recorded, counted or nil, host_us), step, opt)
+  if layers == opt.layers[#opt.layers] then put(out, "step_timeline", rows.timeline(step, recorded), step, opt) end
   local gemms = opt.rounds > 0 and attempt(name .. ", grouped GEMMs alone", function()
     return step:gemms_alone(opt.rounds)
   end)
-  if gemms then put(out.step_gemm_cycles, rows.cycles(gemms), step, opt) end
+  if gemms then put(out, "step_gemm_cycles", rows.cycles(gemms), step, opt) end
   return gemms or opt.rounds == 0
 end
 
@@ -101,12 +96,13 @@ return function(opt)
   opt.kernels = { "probe" }
   for folder in backends.folders:gmatch "%S+" do opt.kernels[#opt.kernels + 1] = folder end
   lab.check(lab.mkdir(opt.out))
-  local out = open(opt, config.micro_batch * config.sequence * config.update_frequency)
+  opt.tokens = config.micro_batch * config.sequence * config.update_frequency
+  local out = {}
   local whole = measure_all(opt, out)
   local figures, text = {}, nil
   for _, name in ipairs(RECORDS) do
     local writer = out[name]
-    local data = writer and writer.filled and (whole and writer or writer:keep()):close()
+    local data = writer and (whole and writer or writer:keep()):close()
     if data and name == "layer_breakdown" then text = lab.recorded.module(name).text(data) end
     if data then table.move(lab.draw.record(data, { folder = opt.out }), 1, 99, #figures + 1, figures) end
   end

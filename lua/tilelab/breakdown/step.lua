@@ -173,24 +173,10 @@ function Step:count()
   return counted
 end
 
--- Microseconds and SM clock of fn, a launch of which is counted `count` times.
-local function timed_cycles(device, start, stop, count, fn)
-  device:clock_mark(1)
-  start:record()
-  for _ = 1, count do fn() end
-  stop:record()
-  device:clock_mark(2)
-  local time_us = start:elapsed_us(stop) / count
-  return { time_us = time_us, mhz = device:clock_mhz(1, 2) }
-end
-
--- Each grouped GEMM of `rounds` later micro-batches, as the step launches it, and then at once alone, on the
--- same data and with nothing between its launches. List of {op, layer, step = {samples}, alone = {samples}},
--- a sample being {time_us, mhz}. Weight gradients add what they compute once more each time.
-function Step:gemms_alone(rounds)
-  local model, list, by_entry = self.model, {}, {}
-  local start, stop, seen = lab.check(self.device:event()), lab.check(self.device:event()), {}
-  for _, entry in ipairs(model.later) do
+-- The grouped GEMMs of a later micro-batch: list of {op, layer, variant, step = {}, alone = {}}, and by entry.
+function Step:gemms()
+  local list, by_entry, seen = {}, {}, {}
+  for _, entry in ipairs(self.model.later) do
     local label = self.label_of[entry]
     if label.class:find "^grouped_" then
       local op = classes.product(label.plan, label.args, self.config.expert_ffn)
@@ -200,17 +186,66 @@ function Step:gemms_alone(rounds)
       list[#list + 1], by_entry[entry] = item, item
     end
   end
-  self:through({ model.later }, function(label, plan)
+  return list, by_entry
+end
+
+local function timers(device, count)
+  local list = {}
+  for i = 1, count do list[i] = { start = lab.check(device:event()), stop = lab.check(device:event()) } end
+  return list
+end
+
+-- `count` launches between two events and two clock marks, whose numbers go with the timer's. Nothing waits.
+local function launch_timed(device, timer, number, count, launch)
+  device:clock_mark(2 * number - 1)
+  timer.start:record()
+  for _ = 1, count do launch() end
+  timer.stop:record()
+  device:clock_mark(2 * number)
+end
+
+-- Time of one of `count` launches and the SM clock meanwhile; waits.
+local function read(device, timer, number, count)
+  return { time_us = timer.start:elapsed_us(timer.stop) / count, mhz = device:clock_mhz(2 * number - 1, 2 * number) }
+end
+
+local TIMERS = 8 -- as many as there are pairs of clock marks
+
+-- Each grouped GEMM of `rounds` later micro-batches, as the step launches it, and alone on the same data, with nothing
+-- between its launches. List of {op, layer, variant, step = {samples}, alone = {samples}}, a sample being {time_us,
+-- mhz}. In one micro-batch GEMMs are timed in the stream of launches, which the host runs ahead of; in another each
+-- is launched again and again at its place, the first time untimed, so that no launch is waited for. Weight
+-- gradients add what they compute once more each time.
+function Step:gemms_alone(rounds)
+  local list, by_entry = self:gemms()
+  local device, later, timer, number = self.device, self.model.later, timers(self.device, TIMERS), {}
+  local function in_the_step(label, plan)
+    local n = number[by_entry[label.entry]]
+    if not n then return plan:launch() end
+    launch_timed(device, timer[n], n, 1, function() plan:launch() end)
+  end
+  local function alone(label, plan)
     local item = by_entry[label.entry]
     local function launch() plan:launch() end
-    if not item then return launch() end
-    item.step[#item.step + 1] = timed_cycles(self.device, start, stop, 1, launch)
-    item.alone[#item.alone + 1] = timed_cycles(self.device, start, stop, ALONE, launch)
-  end, function()
-    for _ = 1, rounds do
-      for _, entry in ipairs(model.later) do entry.plan:launch() end
+    launch()
+    if not number[item] then return end
+    launch_timed(device, timer[1], 1, ALONE, launch)
+    item.alone[#item.alone + 1] = read(device, timer[1], 1, ALONE)
+  end
+  local function micro_batch(launch)
+    self:through({ later }, launch, function()
+      for _, entry in ipairs(later) do entry.plan:launch() end
+    end)
+  end
+  for _ = 1, rounds do
+    for first = 1, #list, TIMERS do
+      number = {}
+      for n = 1, math.min(TIMERS, #list - first + 1) do number[list[first + n - 1]] = n end
+      micro_batch(in_the_step)
+      for item, n in pairs(number) do item.step[#item.step + 1] = read(device, timer[n], n, 1) end
+      micro_batch(alone)
     end
-  end)
+  end
   return list
 end
 
