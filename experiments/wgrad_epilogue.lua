@@ -4,18 +4,23 @@ local lab = dofile((arg[0]:match("^.*/") or "./") .. "../lua/bootstrap.lua")
 -- whole tiles, added by the copy engine or after loading what is there, zeroing included or not; against a
 -- stream of stores, and in bytes of device memory.
 
-local STORES = { 4, 3, 2 } -- stages of the ring: what they leave of shared memory stages the sums
+local STAGES = { 4, 3, 2 } -- of the ring: what they leave of shared memory stages the sums
 
+-- sm90_ragged writes and adds in one way; sm90_cooperative, whose warpgroups share a tile, in several.
 local function ways()
   local list = {}
-  for _, way in ipairs { { "write", 0 }, { "reduce", 1, 1 }, { "load", 1, 1073741824 } } do
-    local function add(stages, block_n, zeroed)
-      list[#list + 1] = { way = way[1], beta = way[2], zeroed = zeroed, stages = stages, block_n = block_n,
-        tunables = { load_below = way[3], stages = stages, block_n = block_n } }
-    end
-    for _, stages in ipairs(STORES) do add(stages, 256) end
-    add(4, 128)
-    if way[2] == 1 then add(4, 256, true) end
+  local function add(way, beta, stages, block_n, zeroed, load_below)
+    list[#list + 1] = { variant = load_below and "sm90_cooperative" or "sm90_ragged", way = way, beta = beta,
+      zeroed = zeroed, stages = stages, block_n = block_n,
+      tunables = load_below and { load_below = load_below, stages = stages, block_n = block_n } }
+  end
+  add("write", 0, 5, 192)
+  add("load", 1, 4, 192)
+  add("load", 1, 4, 192, true)
+  for _, way in ipairs { { "write", 0, 1 }, { "reduce", 1, 1 }, { "load", 1, 1073741824 } } do
+    for _, stages in ipairs(STAGES) do add(way[1], way[2], stages, 256, nil, way[3]) end
+    add(way[1], way[2], 4, 128, nil, way[3])
+    if way[1] == "reduce" then add(way[1], way[2], 4, 256, true, way[3]) end
   end
   return list
 end

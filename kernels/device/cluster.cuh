@@ -77,6 +77,30 @@ static __device__ __forceinline__ void tl_tma_multicast_3d(void *shared, const C
                  : "memory");
 }
 
+static __device__ __forceinline__ void tl_tma_multicast_4d(void *shared, const CUtensorMap *map,
+                                                           uint64_t *barrier, int x, int y, int z,
+                                                           int w, uint16_t blocks)
+{
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes"
+                 ".multicast::cluster [%0], [%1, {%3, %4, %5, %6}], [%2], %7;" ::"r"(
+                     tl_shared_address(shared)),
+                 "l"(map), "r"(tl_shared_address(barrier)), "r"(x), "r"(y), "r"(z), "r"(w),
+                 "h"(blocks)
+                 : "memory");
+}
+
+static __device__ __forceinline__ void tl_tma_multicast_5d(void *shared, const CUtensorMap *map,
+                                                           uint64_t *barrier, int x, int y, int z,
+                                                           int w, int v, uint16_t blocks)
+{
+    asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes"
+                 ".multicast::cluster [%0], [%1, {%3, %4, %5, %6, %7}], [%2], %8;" ::"r"(
+                     tl_shared_address(shared)),
+                 "l"(map), "r"(tl_shared_address(barrier)), "r"(x), "r"(y), "r"(z), "r"(w), "r"(v),
+                 "h"(blocks)
+                 : "memory");
+}
+
 /* Box store of one block, without a bound of its own; out-of-bounds elements are dropped. */
 static __device__ __forceinline__ void tl_tma_store_2d(const CUtensorMap *map, const void *shared,
                                                        int x, int y)

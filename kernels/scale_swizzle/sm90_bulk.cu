@@ -213,7 +213,7 @@ extern "C" const struct tl_kernel tl_kernel_scale_swizzle_sm90_bulk = {
     .tunables = {{"block_threads", 256, block_threads},
                  {"num_stages", 3, num_stages},
                  {"blocks_per_multiprocessor", 2, blocks_per_multiprocessor},
-                 {"ahead", ASK_AHEAD, ahead}},
+                 {"ahead", 1, ahead}},
     .legal = legal,
     .plan = plan_tunables,
     .launch = launch,

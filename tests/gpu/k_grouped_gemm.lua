@@ -9,7 +9,7 @@ local device, gpu, on_host, same, with = on_gpu.device, on_gpu.tensor, on_gpu.on
 
 local KNOWN = {
   sm90_ragged = { alignment = 1, betas = { 0, 1 }, tensor_maps = true },
-  sm90_turns = { alignment = 1, betas = { 0, 1 }, tensor_maps = true },
+  sm90_cooperative = { alignment = 1, betas = { 0, 1 }, tensor_maps = true },
   sm90_padded = { alignment = 128, betas = { 1 }, tensor_maps = true, counts = true },
   cublaslt_loop = { alignment = 1, betas = { 0, 1 }, counts = true },
 }

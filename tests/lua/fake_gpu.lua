@@ -5,9 +5,9 @@
 local lab = require "tilelab"
 local contest = require "tilelab.grouped_gemm.contest"
 
-local STAND_IN = { sm90_ragged = "cpu_ragged", smxx_plain = "cpu_ragged", sm90_padded = "cpu_padded",
-  cublaslt_dense = "cpu_plain" }
-local TUNABLES = { stages = 6, turns = 2, multicast = 2, tail = 8, band = 8 }
+local STAND_IN = { sm90_ragged = "cpu_ragged", sm90_cooperative = "cpu_ragged", smxx_plain = "cpu_ragged",
+  sm90_padded = "cpu_padded", cublaslt_dense = "cpu_plain" }
+local TUNABLES = { stages = 6, turns = 2, multicast = 2, tail = 8, band = 8, stack = 2 }
 
 local cpu = lab.device "cpu"
 function lab.gpu() return cpu end

@@ -163,12 +163,14 @@ function builders.wgrad_epilogue(add)
     for e, experts in ipairs { 32, 128 } do
       local d_bytes = experts * (o == 1 and 2560 * 3072 or 3072 * 1280) * 4
       local function row(way, zeroed, stages, block_n)
+        local turns = block_n == 192
         local time = (TIME[way][e] + (zeroed == 1 and TIME.zero[e] or 0)) / o
-          * (stages == "-" and 1 or 1 + 0.06 * (4 - stages) + (block_n == 128 and 0.03 or 0))
+          * (turns and 0.9 or stages == "-" and 1 or 1 + 0.06 * (4 - stages) + (block_n == 128 and 0.03 or 0))
         local product, adds = way ~= "store" and way ~= "zero", way == "reduce" or way == "load"
         local reads = product and 0.4e9 or 0
         add { op = op, experts = experts, rows = 32768, distribution = "multinomial",
-          variant = way == "dense" and "cublaslt_dense" or product and "sm90_ragged" or way,
+          variant = way == "dense" and "cublaslt_dense" or turns and "sm90_ragged"
+            or product and "sm90_cooperative" or way,
           way = way, beta = adds and 1 or 0,
           zeroed = zeroed, stages = stages, block_n = block_n, time_us = time, time_us_lo = time * 0.99,
           time_us_hi = time * 1.01, rounds = 15,
@@ -183,8 +185,11 @@ function builders.wgrad_epilogue(add)
       for _, way in ipairs { "write", "reduce", "load" } do
         for stages = 4, 2, -1 do row(way, 0, stages, 256) end
         row(way, 0, 4, 128)
-        if way ~= "write" then row(way, 1, 4, 256) end
+        if way == "reduce" then row(way, 1, 4, 256) end
       end
+      row("write", 0, 5, 192)
+      row("load", 0, 4, 192)
+      row("load", 1, 4, 192)
       row("store", 0, "-", "-")
       row("zero", 0, "-", "-")
     end

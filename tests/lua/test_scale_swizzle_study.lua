@@ -53,8 +53,8 @@ t.is(settings.in_flight_kib(launch, 132, "smxx_smem", {}), nil, "what the compil
 local launched = {}
 local function record(name, time, kind)
   launched[#launched + 1] = { kind = kind or "kernel", name = name, duration_us = time, blocks = 264,
-    grid = { 264, 1, 1 }, block = { 32, 4, 1 }, registers = 54, occupancy = { percent = 50, limiter = "registers", waves = 1,
-      blocks_per_multiprocessor = 9 } }
+    grid = { 264, 1, 1 }, block = { 32, 4, 1 }, registers = 54,
+    occupancy = { percent = 50, limiter = "registers", waves = 1, blocks_per_multiprocessor = 9 } }
 end
 local TIME = { smxx_naive = 90, smxx_col_parallel = 50, smxx_vec16 = 40, smxx_smem = 20, sm90_tma = 15, sm90_bulk = 11,
   smxx_registers = 12 }

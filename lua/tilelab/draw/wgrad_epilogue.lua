@@ -1,15 +1,16 @@
 -- wgrad_epilogue.tsv: what it costs to write weight gradients or to add to them, a row a way of a problem.
 --
 --   op experts rows distribution   as in grouped_gemm.tsv
---   variant   sm90_ragged, or what is compared with it: cublaslt_dense, store, zero
+--   variant   sm90_ragged, whose warpgroups take turns with tiles of 128x192, and what is compared with it:
+--             sm90_cooperative, whose warpgroups share a tile; cublaslt_dense, store, zero
 --   way       write (over what is there), reduce (added by the copy engine), load (what is there is loaded,
 --             added to and stored); for comparison dense (one product of the same FLOPs, with the output of one
 --             expert), store (a stream of TMA stores over the output), zero (a memset of it)
 --   beta      1 where the product is added
 --   zeroed    1 where a memset of the output is part of the time and of the bytes
---   stages    of the operands' ring: with 4, 3 and 2 a quarter, half and all of a tile of sums is staged before
---             it leaves
---   block_n   columns of a tile of 32768 elements
+--   stages    of the operands' ring; sm90_cooperative with 4, 3 and 2 stages a quarter, half and all of a tile of
+--             sums before it leaves
+--   block_n   columns of a tile; of 32768 elements in sm90_cooperative
 --   time_us time_us_lo time_us_hi   median with its 95 % interval
 --   rounds    that were kept
 --   tflops    of the product; share_of_dense: median of the rounds' ratios
@@ -24,7 +25,7 @@ local epilogue = {
   schema = {
     { "op", "text", { "wgrad_w13", "wgrad_w2" } }, { "experts", "integer" }, { "rows", "integer" },
     { "distribution", "text", { "uniform", "multinomial", "zipf" } },
-    { "variant", "text", { "sm90_ragged", "cublaslt_dense", "store", "zero" } },
+    { "variant", "text", { "sm90_ragged", "sm90_cooperative", "cublaslt_dense", "store", "zero" } },
     { "way", "text", { "write", "reduce", "load", "dense", "store", "zero" } }, { "beta", "integer" },
     { "zeroed", "integer" }, { "stages", "integer?" }, { "block_n", "integer?" }, { "time_us", "number" },
     { "time_us_lo", "number" }, { "time_us_hi", "number" }, { "rounds", "integer" }, { "tflops", "number?" },
@@ -42,10 +43,14 @@ local STORES = { "TMA stores alone", 8, "store", "0" }
 
 local function short(row) return ("%s, %s"):format(row.op:gsub("^wgrad_", ""), row.experts) end
 
-local function is_default(row) return row.stages == "-" or row.stages == "4" and row.block_n == "256" end
+-- What the figures of one shape show: sm90_ragged's, and of what it does not do, the usual tile.
+local function is_default(row)
+  return row.stages == "-" or row.variant == "sm90_ragged"
+    or row.way == "reduce" and row.stages == "4" and row.block_n == "256"
+end
 
-local SHAPES = { { "4", "256", "1/4 tile" }, { "3", "256", "1/2 tile" }, { "2", "256", "whole tile" },
-  { "4", "128", "256x128" } }
+local SHAPES = { { "5", "192", "in turn" }, { "4", "192", "in turn" }, { "4", "256", "1/4 tile" },
+  { "3", "256", "1/2 tile" }, { "2", "256", "whole tile" }, { "4", "128", "256x128" } }
 
 local function shape_of(row)
   for _, shape in ipairs(SHAPES) do
@@ -78,13 +83,14 @@ local function staging(data, experts)
     local op = row.op:gsub("^wgrad_", "")
     if row.way ~= "store" then return { point(data, row, ("%s: %s"):format(op, shape_of(row))) } end
     local list = {}
-    for i, shape in ipairs(SHAPES) do list[i] = point(data, row, ("%s: %s"):format(op, shape[3])) end
+    for i = 2, #SHAPES do list[i - 1] = point(data, row, ("%s: %s"):format(op, SHAPES[i][3])) end
     return list
   end)
   return { name = "wgrad_epilogue_" .. experts, kind = "bars", preset = "acm-full",
     xlabel = "Weight gradient, epilogue", ylabel = "Time (ms)", series = series,
     caption = figures.caption(data, rows, "Ways for sums to leave, fp32 weight gradients", "median",
-      "1/4, 1/2, whole tile: what is staged in shared memory at once, beside 4, 3, 2 stages of operands of 128x256 "
+      "in turn: warpgroups with a tile of 128x192 each (sm90_ragged); the rest share a tile (sm90_cooperative): "
+      .. "1/4, 1/2, whole tile: what is staged in shared memory at once, beside 4, 3, 2 stages of operands of 128x256 "
       .. "tiles; 256x128: the other tile, 1/4 staged") }
 end
 

@@ -5,13 +5,13 @@ local contest = require "tilelab.grouped_gemm.contest"
 
 local epilogue = {}
 
--- ways: list of {way =, beta =, zeroed =, stages =, block_n =, tunables =}. -> entries of contest.run, which
--- are these with the rest of what they need.
+-- ways: list of {variant =, way =, beta =, zeroed =, stages =, block_n =, tunables =}. -> entries of contest.run,
+-- which are these with the rest of what they need.
 function epilogue.entries(ways)
   local entries = { { variant = contest.DENSE, way = "dense" } }
   for i, way in ipairs(ways) do
-    way.variant = "sm90_ragged"
-    way.name = ("%s, %d stages, %d columns%s"):format(way.way, way.stages, way.block_n, way.zeroed and ", zeroed" or "")
+    way.name = ("%s, %s, %d stages, %d columns%s"):format(way.variant, way.way, way.stages, way.block_n,
+      way.zeroed and ", zeroed" or "")
     entries[i + 1] = way
   end
   entries[#entries + 1] = { variant = "store", way = "store" }

@@ -133,7 +133,9 @@ function wgrad.builders.zero(pool, variant, p)
   return without_product(variant, p, current, nil, function() current.d:fill(0) end)
 end
 
-for _, variant in ipairs { "sm90_ragged", "cpu_ragged", "cublaslt_loop" } do wgrad.builders[variant] = ragged end
+for _, variant in ipairs { "sm90_ragged", "sm90_cooperative", "cpu_ragged", "cublaslt_loop" } do
+  wgrad.builders[variant] = ragged
+end
 for _, variant in ipairs { "sm90_padded", "cpu_padded" } do wgrad.builders[variant] = padded end
 wgrad.builders.cublaslt_dense = dense
 

@@ -1,6 +1,6 @@
-/* Shared memory, tiles and roles' terms of k_grouped_gemm/sm90_ragged.cu, which explains them. */
-#ifndef TL_K_GROUPED_GEMM_RAGGED_TILE_CUH
-#define TL_K_GROUPED_GEMM_RAGGED_TILE_CUH
+/* Shared memory, tiles and roles' terms of k_grouped_gemm/sm90_cooperative.cu, which explains them. */
+#ifndef TL_K_GROUPED_GEMM_COOPERATIVE_TILE_CUH
+#define TL_K_GROUPED_GEMM_COOPERATIVE_TILE_CUH
 
 #include <stdint.h>
 
