@@ -19,7 +19,7 @@
 --                 for the fastest setting of each variant; counted from clean lines
 --   occupancy_theoretical_pct limiter waves   by the launch's shape
 --   occupancy_achieved_pct   by counter
---   bank_conflict_pct        of the wavefronts of shared memory
+--   bank_conflict_pct        wavefronts that loads and stores took more for them, of those of shared memory
 --   sectors_per_request_ld sectors_per_request_st   of global loads and stores; 32-byte sectors. Loads by the
 --                 copy engine do not show there
 --   top_stall     why most warps did not issue
