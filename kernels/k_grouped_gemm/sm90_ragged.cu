@@ -98,17 +98,18 @@ multiply_tile(float (&upper)[C], float (&lower)[C], const shared_layout &shared,
     stages.release(at.slot);
 }
 
-/* Four neighbouring columns of 16, of which `acc` points to a row's as wgmma leaves them: lanes in
- * pairs exchange halves of two blocks of eight. */
-static __device__ __forceinline__ float4 four_of(const float *acc)
+/* Four neighbouring columns of 16, of which `acc` points to a row's as wgmma leaves them, or where
+ * swapped `other` does: lanes in pairs exchange halves of two blocks of eight. */
+static __device__ __forceinline__ float4 four_of(const float *acc, const float *other, bool swapped)
 {
     bool odd = threadIdx.x % 2;
-    float2 low = {acc[0], acc[1]}, high = {acc[4], acc[5]};
-    float2 mine = odd ? high : low, other = odd ? low : high;
-    other.x = __shfl_xor_sync(0xffffffffu, other.x, 1);
-    other.y = __shfl_xor_sync(0xffffffffu, other.y, 1);
-    return odd ? make_float4(other.x, other.y, mine.x, mine.y)
-               : make_float4(mine.x, mine.y, other.x, other.y);
+    float2 low = {swapped ? other[0] : acc[0], swapped ? other[1] : acc[1]};
+    float2 high = {swapped ? other[4] : acc[4], swapped ? other[5] : acc[5]};
+    float2 mine = odd ? high : low, sent = odd ? low : high;
+    sent.x = __shfl_xor_sync(0xffffffffu, sent.x, 1);
+    sent.y = __shfl_xor_sync(0xffffffffu, sent.y, 1);
+    return odd ? make_float4(sent.x, sent.y, mine.x, mine.y)
+               : make_float4(mine.x, mine.y, sent.x, sent.y);
 }
 
 /* The first of a thread's four columns, of 16, and its row, of 64 and with a second one 8 below. */
@@ -152,18 +153,21 @@ struct place {
     }
 };
 
-/* 64 rows by 32 columns after another. */
+/* 64 rows by 32 columns after another. Where d is added to, odd rows take the halves of the columns
+ * in the other order, so that eight lanes meet all banks. */
 template <bool ADD, int C>
 static __device__ __forceinline__ void store_tile(const float (&upper)[C], const float (&lower)[C],
                                                   const shared_layout &shared, const place &to,
                                                   int64_t n, ring<room<ADD>::BOXES> at,
                                                   uint64_t *next_turn)
 {
+    const bool swapped = ADD && my_row() % 2;
 #pragma unroll
     for (int box = 0; box < PANELS * 4; box++) {
         if (box >= to.panels * 4)
             break;
         const char *sums = shared.boxes + at.slot * BOX_BYTES;
+        const float *acc = (box % 2 ? lower : upper) + box / 2 * (BOX_COLUMNS / 2);
         if (ADD) {
             tl_mbarrier_wait(shared.box_full + at.slot, at.parity);
             if (box == to.panels * 4 - 1 && threadIdx.x % 128 == 0)
@@ -171,9 +175,10 @@ static __device__ __forceinline__ void store_tile(const float (&upper)[C], const
         }
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            const int half = i / 2, eight = i % 2 * 8;
-            const int down = box % 2 * 64 + eight, right = box / 2 * BOX_COLUMNS + half * 16;
-            float4 sum = four_of((box % 2 ? lower : upper) + right / 2 + i % 2 * 2);
+            const int eight = i % 2 * 8, part = i / 2 * 8 + i % 2 * 2, other = part ^ 8;
+            int half = swapped ? 1 - i / 2 : i / 2;
+            int down = box % 2 * 64 + eight, right = box / 2 * BOX_COLUMNS + half * 16;
+            float4 sum = four_of(acc + part, acc + other, swapped);
             if (ADD) {
                 float4 was = sums_in(sums, half, eight);
                 sum = {sum.x + was.x, sum.y + was.y, sum.z + was.z, sum.w + was.w};

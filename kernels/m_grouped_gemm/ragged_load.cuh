@@ -22,11 +22,12 @@ enum {
  * chosen about one ahead of what loads, so that a cluster that is late leaves the rest to others. */
 enum { TILE_SLOTS = 2 };
 
-/* Phases of mbarriers: a stage is full when its weights and its tokens are there, and free when all
- * blocks have read it that a load serves. */
+/* Phases of mbarriers: a stage is full when its weights and its tokens are there; it is free for
+ * loads of this block's own when this block has read it, and for what the pair shares when all
+ * blocks have that such a load serves. */
 struct shared_layout {
     char *stages, *store; /* a stage: 128 weights, then the tokens, 64 of k each */
-    uint64_t *full, *free;
+    uint64_t *full, *free, *all_free;
     uint64_t *tile_full, *tile_read, *number_full;
     uint64_t *turn; /* of each warpgroup */
     tile *tiles;
@@ -61,7 +62,8 @@ struct ring {
 /* Loads of many small boxes are slow, those of both blocks above all: there is a map for each
  * number of units that a block may load for both. */
 struct maps {
-    CUtensorMap weights, d, tokens[MOST_UNITS / CLUSTER];
+    CUtensorMap weights, half_weights; /* 128 of them where one load takes them, and 64 */
+    CUtensorMap d, tokens[MOST_UNITS / CLUSTER];
 };
 
 /* The next tile, for a whole warp. One lane reads it, says so, and tells the others, who know by
@@ -128,7 +130,7 @@ static __device__ void schedule(const shared_layout &shared, const int *offsets,
 /* A warp: the weights of this block; of a stacked pair, half of them for both. */
 template <bool W_MN>
 static __device__ void load_weights(const shared_layout &shared, const CUtensorMap *map,
-                                    const settings &set)
+                                    const CUtensorMap *half_map, const settings &set)
 {
     int rank = tl_uniform(tl_cluster_rank());
     bool elected = tl_elect();
@@ -138,23 +140,25 @@ static __device__ void load_weights(const shared_layout &shared, const CUtensorM
         if (t.group == NO_TILE)
             break;
         bool both = t.stacked && set.multicast == CLUSTER;
+        uint64_t *free = both ? shared.all_free : shared.free;
         int mine = t.column + (both ? rank * 64 : 0);
         for (int k = 0; k < set.k_blocks; k++, at.next()) {
             char *to = shared.stages + at.stage * STAGE_BYTES;
             uint64_t *full = shared.full + at.stage;
             int x = W_MN ? mine : k * BLOCK_K, y = W_MN ? k * BLOCK_K : mine;
-            tl_mbarrier_wait(shared.free + at.stage, at.parity ^ 1);
+            tl_mbarrier_wait(free + at.stage, at.parity ^ 1);
             __syncwarp();
             if (!elected)
                 continue;
             tl_mbarrier_expect(full, WEIGHT_BYTES);
             if (both) {
-                tl_tma_multicast_3d(to + rank * (WEIGHT_BYTES / 2), map, full, x, y, t.group,
+                tl_tma_multicast_3d(to + rank * (WEIGHT_BYTES / 2), half_map, full, x, y, t.group,
                                     (1 << CLUSTER) - 1);
+            } else if (W_MN) {
+                tl_tma_load_3d(to, half_map, full, x, y, t.group);
+                tl_tma_load_3d(to + WEIGHT_BYTES / 2, half_map, full, x + 64, y, t.group);
             } else {
                 tl_tma_load_3d(to, map, full, x, y, t.group);
-                tl_tma_load_3d(to + WEIGHT_BYTES / 2, map, full, x + (W_MN ? 64 : 0),
-                               y + (W_MN ? 0 : 64), t.group);
             }
         }
     }
@@ -172,13 +176,14 @@ static __device__ void load_tokens(const shared_layout &shared, const CUtensorMa
         if (t.group == NO_TILE)
             break;
         bool both = !t.stacked && set.multicast == CLUSTER;
+        uint64_t *free = both ? shared.all_free : shared.free;
         int row = t.group_begin + t.row, half = (t.units + 1) / 2, rest = t.units - half;
         int first = rank ? half : 0, units = rank ? rest : half;
         for (int k = 0; k < set.k_blocks; k++, at.next()) {
             char *to = shared.stages + at.stage * STAGE_BYTES + WEIGHT_BYTES;
             uint64_t *full = shared.full + at.stage;
             int x = k * BLOCK_K;
-            tl_mbarrier_wait(shared.free + at.stage, at.parity ^ 1);
+            tl_mbarrier_wait(free + at.stage, at.parity ^ 1);
             __syncwarp();
             if (!elected)
                 continue;

@@ -36,17 +36,18 @@ static_assert(PRODUCER_REGISTERS * 128 + CONSUMER_REGISTERS * 256 <= LAUNCH_REGI
               "roles take more registers than the block has");
 static_assert(SHARED_BYTES + 1024 <= 227 * 1024, "tiles and staging exceed shared memory");
 
-/* Says that a warpgroup has read a stage, to both blocks where a load serves both: one lane each of
- * as many warps. */
+/* Says that a warpgroup has read a stage: one lane each of three warps tells those who load for
+ * this block, and for both in this block and in the other. */
 struct releaser {
     uint32_t first; /* barrier of stage 0; 0: this thread says nothing */
 
     __device__ releaser(const shared_layout &shared, int multicast)
     {
-        int warp = (int)threadIdx.x % 128 / 32;
+        int rank = tl_cluster_rank(), warp = (int)threadIdx.x % 128 / 32;
         first = 0;
-        if (threadIdx.x % 32 == 0 && warp < multicast)
-            first = tl_cluster_address(shared.free, tl_cluster_rank() ^ warp);
+        if (threadIdx.x % 32 == 0 && warp < 1 + multicast)
+            first = tl_cluster_address(warp == 0 ? shared.free : shared.all_free,
+                                       warp == 2 ? rank ^ 1 : rank);
     }
 
     __device__ void release(int stage) const
@@ -176,21 +177,22 @@ static __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS
                   tl_fault_port fault)
 {
     extern __shared__ __align__(1024) char shared_memory[];
-    __shared__ uint64_t full[MOST_STAGES], free[MOST_STAGES];
+    __shared__ uint64_t full[MOST_STAGES], free[MOST_STAGES], all_free[MOST_STAGES];
     __shared__ uint64_t tile_full[TILE_SLOTS], tile_read[TILE_SLOTS], number_full[TILE_SLOTS];
     __shared__ uint64_t turn[2];
     __shared__ tile tiles[TILE_SLOTS];
     __shared__ int numbers[TILE_SLOTS];
     char *store = shared_memory + MOST_STAGES * STAGE_BYTES;
-    shared_layout shared = {shared_memory, store,       full, free,  tile_full,
+    shared_layout shared = {shared_memory, store,     full,        free, all_free, tile_full,
                             tile_read,     number_full, turn, tiles, numbers};
     int warp = tl_uniform((int)threadIdx.x / 32);
     if (threadIdx.x == 0) {
-        tl_prefetch_map(&map.weights);
+        tl_prefetch_map(W_MN ? &map.half_weights : &map.weights);
         tl_prefetch_map(&map.d);
         for (int i = 0; i < MOST_STAGES; i++) {
             tl_mbarrier_init(full + i, 2);
-            tl_mbarrier_init(free + i, set.multicast);
+            tl_mbarrier_init(free + i, 1);
+            tl_mbarrier_init(all_free + i, set.multicast);
         }
         for (int i = 0; i < 2; i++)
             tl_mbarrier_init(turn + i, 1);
@@ -210,7 +212,7 @@ static __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS
     if (warp >= 8) {
         tl_registers_shrink<PRODUCER_REGISTERS>();
         if (warp == 8)
-            load_weights<W_MN>(shared, &map.weights, set);
+            load_weights<W_MN>(shared, &map.weights, &map.half_weights, set);
         else if (warp == 9)
             load_tokens(shared, map.tokens, set);
         else if (threadIdx.x == 10 * 32)
@@ -286,7 +288,8 @@ static enum tl_status make_maps(const struct tl_plan *plan, const struct tl_args
     int64_t groups = dim[TL_M_GROUPED_NUM_GROUPS];
     const struct tl_tensor *a = &args->tensor[TL_M_GROUPED_A], *b = &args->tensor[TL_M_GROUPED_B];
     int64_t columns = is_nn(plan) ? n : k, rows = is_nn(plan) ? k : n;
-    TL_TRY(tl_tensor_map_3d(&out->weights, b, columns, rows, groups, 64, 64));
+    TL_TRY(tl_tensor_map_3d(&out->weights, b, columns, rows, groups, 64, is_nn(plan) ? 64 : BLOCK_N));
+    TL_TRY(tl_tensor_map_3d(&out->half_weights, b, columns, rows, groups, 64, 64));
     for (int units = 1; units <= MOST_UNITS / CLUSTER; units++)
         TL_TRY(tl_tensor_map_2d(&out->tokens[units - 1], a, k, m, BLOCK_K, units * UNIT));
     return tl_tensor_map_ragged(&out->d, &args->tensor[TL_M_GROUPED_D], n, 64, STORE_TOKENS);

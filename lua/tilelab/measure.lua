@@ -134,20 +134,18 @@ local function observe(contenders, states)
 end
 
 -- Rounds without a throttled sample: the chip did not protect itself, and every clock is near the
--- highest that was seen on its device, in whichever round.
+-- highest that was seen with this contender, in whichever round. Contenders differ: at its power limit a
+-- GPU runs a copy a third faster than a product.
 local function sift(rounds, contenders, below)
   local highest, kept = {}, {}
   for _, round in ipairs(rounds) do
-    for i, contender in ipairs(contenders) do
-      local name, clock = contender.device.name, round[i].clock_mhz
-      if clock and clock > (highest[name] or 0) then highest[name] = clock end
-    end
+    for i = 1, #contenders do highest[i] = math.max(highest[i] or 0, round[i].clock_mhz or 0) end
   end
   for _, round in ipairs(rounds) do
     local slow = round.slowdown
-    for i, contender in ipairs(contenders) do
+    for i = 1, #contenders do
       local clock = round[i].clock_mhz
-      slow = slow or clock and clock < below * highest[contender.device.name]
+      slow = slow or clock and clock < below * highest[i]
     end
     if not slow then kept[#kept + 1] = round end
   end
@@ -205,7 +203,7 @@ local function run(contenders, settings)
   until stopped
   if #kept == 0 then
     error(core.error_new("refused", ("all %d rounds were throttled: the SM clock was below %g %% of "
-      .. "the highest seen, or the GPU slowed down to protect itself; see nvidia-smi -q -d "
+      .. "the contender's highest, or the GPU slowed down to protect itself; see nvidia-smi -q -d "
       .. "PERFORMANCE"):format(discarded, 100 * settings.throttle_below), "device"), 0)
   end
   return kept, discarded, stopped, states
@@ -225,7 +223,7 @@ end
 --   interval = nil: go on after `rounds` until half the width of each median's interval, relative to
 --     the median, is at most this, max_rounds = 1000,
 --   timeout_s = nil: no further round after so many seconds,
---   throttle_below = 0.75: of the highest SM clock seen; max_discarded = rounds}
+--   throttle_below = 0.75: of the contender's highest SM clock; max_discarded = rounds}
 --   -> list of {name, device, mode, batch, samples_us (by round, of one call), stats,
 --        call_us, call_stats (host clock around one call and the wait for it),
 --        sm_clock_mhz, clock_stats (of a GPU),

@@ -223,7 +223,7 @@ do
   local start, results = start_of(args, 6), {}
   for i, below in ipairs { 1, 1 << 30, 256 } do
     begin(args, 1, start)
-    plan_of(KNOWN.sm90_ragged, args, sizes, 1):set_tunable("load_below", below):launch()
+    plan_of(KNOWN.sm90_cooperative, args, sizes, 1):set_tunable("load_below", below):launch()
     results[i] = on_host(args.d)
   end
   t.ok(same(results[1], results[2]) and same(results[1], results[3]), "all ways to add give the same bits")
