@@ -13,7 +13,9 @@
 #include "kernels/scale_swizzle/registers.cuh"
 #include "kernels/scale_swizzle/row_tiles.cuh"
 
-enum { MOST_THREADS = 512, MOST_BLOCKS_Y = 65535, EAGER = 2, FEW_ROWS = 2048 };
+enum { MOST_THREADS = 512, MOST_BLOCKS_Y = 65535, EAGER = 2 };
+/* Of K groups: where the plan chooses otherwise. */
+enum { FEW_ROWS = 2048, MANY_ROWS = 6144, FEW_COLUMNS = 512 };
 
 extern __shared__ int group_table[];
 
@@ -251,14 +253,16 @@ static enum tl_status legal(const struct tl_problem *problem)
 
 /* As measured on an H200. K groups: small blocks, which begin work sooner, whose warps lie side by
  * side and share lines of rows; with few row tiles, two by two, so that as many rows of blocks come
- * in a wave. Other groupings: pieces that divide the rows leave no lane idle. */
+ * in a wave. Rows of few columns are a block's width where there are many, and else blocks are as
+ * small as can be. Other groupings: pieces that divide the rows leave no lane idle. */
 static enum tl_status plan_tunables(struct tl_plan *plan)
 {
     const int64_t *dim = plan->problem.dim;
-    int64_t columns = dim[TL_SCALE_COLUMNS];
+    int64_t rows = dim[TL_SCALE_ROWS], columns = dim[TL_SCALE_COLUMNS];
     if ((int)plan->problem.param[TL_SCALE_GROUPING] == TL_SCALE_K_GROUPS) {
-        plan->tunable[BLOCK_THREADS] = 128;
-        plan->tunable[COLUMN_WARPS] = dim[TL_SCALE_ROWS] > FEW_ROWS ? 4 : 2;
+        bool many = rows > MANY_ROWS, narrow = columns <= FEW_COLUMNS;
+        plan->tunable[BLOCK_THREADS] = !narrow ? 128 : many ? 256 : 64;
+        plan->tunable[COLUMN_WARPS] = rows <= FEW_ROWS || (narrow && !many) ? 2 : narrow ? 8 : 4;
     } else {
         plan->tunable[ROW_BYTES] = columns % 64 == 0 && columns > 64 ? 64 : 32;
     }

@@ -19,7 +19,8 @@
 --                 for the fastest setting of each variant; counted from clean lines
 --   occupancy_theoretical_pct limiter waves   by the launch's shape
 --   occupancy_achieved_pct   by counter
---   bank_conflict_pct        wavefronts that loads and stores took more for them, of those of shared memory
+--   bank_conflict_pct        wavefronts that loads and stores of shared memory took more, less those for which others
+--                            had the banks (what the copy engine writes, what global loads bring), of all of them
 --   sectors_per_request_ld sectors_per_request_st   of global loads and stores; 32-byte sectors. Loads by the
 --                 copy engine do not show there
 --   top_stall     why most warps did not issue

@@ -90,6 +90,8 @@ local rows = {
     "Those of loads." },
   { "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum", "shared_conflicts_store", "conflict",
     "Those of stores." },
+  { "l1tex__data_bank_conflicts_type_arbitration.sum", "shared_arbitration", "conflict",
+    "Extra wavefronts because others had the banks: what the copy engine writes, what loads bring." },
   { "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_gmma.sum", "shared_conflicts_wgmma", "conflict",
     "Those of wgmma operands; a wrong swizzle shows here." },
   { "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum", "shared_wavefronts", "wavefront",

@@ -19,7 +19,7 @@ local L1 = "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_active"
 
 local LIGHT = { "achieved_occupancy", "dram_read", "dram_write", INSTRUCTIONS, ISSUE, ALU, L1 }
 local FULL = { "sectors_per_load", "sectors_per_store", "load_efficiency", "store_efficiency",
-  "shared_conflicts_load", "shared_conflicts_store", "shared_wavefronts" }
+  "shared_conflicts_load", "shared_conflicts_store", "shared_arbitration", "shared_wavefronts" }
 
 local BULK = { sm90_tma = true, sm90_bulk = true }
 
@@ -57,7 +57,8 @@ function counters.read(device, plan, full)
     optional = true, quiet = true, run = function() plan:launch() end }))
   local bulk, wavefronts = BULK[plan.variant], number(values.shared_wavefronts)
   local loads, stores = number(values.shared_conflicts_load), number(values.shared_conflicts_store)
-  local conflicts = loads and stores and loads + stores
+  local arbitration = number(values.shared_arbitration)
+  local conflicts = loads and stores and arbitration and math.max(0, loads + stores - arbitration)
   local row = { occupancy_achieved_pct = number(values.achieved_occupancy), instructions = number(values[INSTRUCTIONS]),
     issue_active_pct = number(values[ISSUE]), alu_pct = number(values[ALU]), l1_pct = number(values[L1]),
     sectors_per_request_ld = not bulk and number(values.sectors_per_load) or nil,
