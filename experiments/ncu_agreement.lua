@@ -10,7 +10,7 @@ local function launches(device)
     return lab.check(lab.tensor { device = device, dtype = dtype, shape = { ... } }):normal { seed = 1 }
   end
   local offsets = {}
-  for e = 0, 32 do offsets[e + 1] = 512 * e end
+  for e = 0, 32 do offsets[e + 1] = 4096 * e end
   return {
     copy_kernel = { groups = { "PAPER", "COALESCE" }, plan = { op = "probe_copy", variant = "smxx_vec16",
       src = tensor("fp32", 268435456), dst = tensor("fp32", 268435456) } },
@@ -25,7 +25,7 @@ local function launches(device)
       dst = lab.tensor { device = device, dtype = "i32", shape = { 4 * device.multiprocessors }, fill = 0 },
       registers = "many", threads = 256, cycles = 2000000 } },
     ragged_kernel = { groups = { "PAPER" }, plan = { op = "m_grouped_gemm", variant = "sm90_ragged",
-      a = tensor("bf16", 16384, 3072), b = tensor("bf16", 32, 2560, 3072), d = tensor("bf16", 16384, 2560),
+      a = tensor("bf16", 131072, 3072), b = tensor("bf16", 32, 2560, 3072), d = tensor("bf16", 131072, 2560),
       group_offsets = lab.tensor_from(device, "i32", offsets) } },
   }
 end
