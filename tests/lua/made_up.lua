@@ -373,7 +373,7 @@ end
 function builders.attention(add)
   for s, sequence in ipairs { 1024, 2048, 4096, 8192 } do
     for _, row in ipairs { { "attention", "cudnn_sdpa", 600 }, { "attention_backward", "cudnn_sdpa", 470 },
-      { "attention_backward", "cudnn_ordered", 430 } } do
+      { "attention_backward", "cudnn_ordered", 440 } } do
       local tflops = row[3] * (0.8 + 0.05 * s)
       local time = 1e6 / tflops
       add { op = row[1], variant = row[2], batch = 16384 // sequence, sequence = sequence, heads = 24, kv_heads = 4,
@@ -476,7 +476,7 @@ end
 -- Block sizes and tiles of a block, the fastest first.
 local function each_block(naive, fn)
   for _, threads in ipairs { 128, 256, 512, 64 } do
-    for _, tiles in ipairs(naive and { "-" } or { 16, 32 }) do fn(threads, tiles) end
+    for _, tiles in ipairs(naive and { "-" } or { 16, 32, 8 }) do fn(threads, tiles) end
   end
 end
 
@@ -494,7 +494,7 @@ function builders.scale_swizzle(add)
     end
     each_block(naive, function(threads, tiles)
       i = i + 1
-      row(p, kernel[1], time_us * (0.98 + 0.02 * i), copy_us, { flush = "dirty", block_threads = threads,
+      row(p, kernel[1], time_us * (0.995 + 0.005 * i), copy_us, { flush = "dirty", block_threads = threads,
         tiles_per_block = tiles, call_us = time_us + 6, occupancy_theoretical_pct = kernel[4], limiter = "registers",
         waves = 7.5, dram_gbps = i == 1 and 2000 or "-", occupancy_achieved_pct = i == 1 and kernel[5] or "-",
         bank_conflict_pct = i == 1 and 0 or "-", sectors_per_request_ld = i == 1 and kernel[1] ~= "sm90_tma" and 16
