@@ -1,4 +1,4 @@
--- Numbers of a document that are those of a record, and the check that they still are.
+-- Numbers of a document that are those of a record: the check that they still are, and their renewal.
 --
 -- A number: <!-- recorded: h200/launch_overhead.tsv: value time_us where path=lua_added -->1.3 us
 --   The next number on the line is the figure's value (expression.lua), rounded to the digits that are
@@ -8,9 +8,9 @@
 --   columns pick the one row of the record, and the numbers of value columns are that row's, rounded
 --   to the digits that are written.
 
-local core = require "tilelab_core"
 local expression = require "tilelab.expression"
 local fields = require "tilelab.fields"
+local file = require "tilelab.file"
 local main = require "tilelab.main"
 local recorded = require "tilelab.recorded"
 local rows = require "tilelab.rows"
@@ -23,6 +23,11 @@ local function agrees(written, value)
   return math.abs(tonumber(written) - value) <= 0.5 * 10.0 ^ -decimals * (1 + 1e-9)
 end
 
+-- `value` to the digits of `written`.
+local function as_written(written, value)
+  return ("%%.%df"):format(#(written:match("%.(%d*)") or "")):format(value)
+end
+
 local Check = {}
 Check.__index = Check
 
@@ -30,24 +35,31 @@ function Check:problem(format, ...)
   self.problems[#self.problems + 1] = ("%s:%d: "):format(self.path, self.number) .. format:format(...)
 end
 
+-- A number at `first` of the line that is another than the record's: a problem that update() can mend.
+function Check:differs(first, written, text, format, ...)
+  self:problem(format, ...)
+  self.edits[#self.edits + 1] = { line = self.number, first = first, last = first + #written - 1, text = text }
+end
+
 -- The record of a mark, or nil after saying why not.
-function Check:record(file)
-  local known = self.records[file]
+function Check:record(name)
+  local known = self.records[name]
   if known == nil then
     known = {}
-    known.data, known.message = main.attempt(recorded.read, self.folder .. "/" .. file)
-    self.records[file] = known
+    known.data, known.message = main.attempt(recorded.read, self.folder .. "/" .. name)
+    self.records[name] = known
   end
   if known.message then self:problem("%s", known.message) end
   return known.data
 end
 
-function Check:number_mark(file, figure, rest)
+-- The number behind a mark that ends before `at`.
+function Check:number_mark(name, figure, line, at)
   self.count = self.count + 1
-  local data = self:record(file)
+  local data = self:record(name)
   if not data then return end
-  local written, after = rest:match("^[^%d<]-(%-?%d+%.?%d*)(.*)$")
-  if not written then
+  local first, written, after = line:match("^[^%d<]-()(%-?%d+%.?%d*)(.*)$", at)
+  if not first then
     self:problem("no number follows the mark of '%s'", figure)
     return
   end
@@ -58,22 +70,25 @@ function Check:number_mark(file, figure, rest)
   end
   if after:find("^%s?%%") then value = 100 * value end
   if not agrees(written, value) then
-    self:problem("it says %s where %s has %.6g (%s)", written, file, value, figure)
+    self:differs(first, written, as_written(written, value), "it says %s where %s has %.6g (%s)", written, name,
+      value, figure)
   end
 end
 
+-- Cells of a table's row, without what marks them up, and where each begins.
 local function cells_of(line)
-  local cells = {}
-  for cell in line:gsub("^%s*|", ""):gsub("|%s*$", ""):gmatch("([^|]*)|?") do
-    cells[#cells + 1] = cell:gsub("[`*]", ""):match("^%s*(.-)%s*$")
+  local cells, starts = {}, {}
+  local first = line:match("^%s*|?()")
+  for at, cell in line:sub(1, #line:gsub("|%s*$", "")):gmatch("()([^|]*)|?", first) do
+    cells[#cells + 1], starts[#starts + 1] = cell:gsub("[`*]", ""):match("^%s*(.-)%s*$"), at
   end
   if line:find("|%s*$") and cells[#cells] == "" then cells[#cells] = nil end
-  return cells
+  return cells, starts
 end
 
 -- One row of a table against the record.
-function Check:table_row(data, header, cells)
-  local found, shown = nil, {}
+function Check:table_row(data, header, line)
+  local found, shown, cells, starts = nil, {}, cells_of(line)
   for _, row in ipairs(data.rows) do
     local matches = true
     for i, column in ipairs(header) do
@@ -97,20 +112,23 @@ function Check:table_row(data, header, cells)
       local value, written = rows.number(found[column]), cells[i]
       local same = value and tonumber(written) and agrees(written, value) or not value
         and written == found[column]
-      if not same then
-        self:problem("%s is %s where %s has %s", column, tostring(written), data:where(found), found[column])
+      local complaint = { "%s is %s where %s has %s", column, tostring(written), data:where(found), found[column] }
+      if not same and value and tonumber(written) then
+        self:differs(line:find(written, starts[i], true), written, as_written(written, value), table.unpack(complaint))
+      elseif not same then
+        self:problem(table.unpack(complaint))
       end
     end
   end
 end
 
 -- The table whose header is at `lines[at]`; returns the position after it.
-function Check:table_mark(file, lines, at)
+function Check:table_mark(name, lines, at)
   self.count = self.count + 1
-  local data = self:record(file)
+  local data = self:record(name)
   self.number = at
   if not (lines[at] or ""):find("|") or not (lines[at + 1] or ""):find("^%s*|?[%s:|-]+$") then
-    self:problem("no table follows the mark of %s", file)
+    self:problem("no table follows the mark of %s", name)
     return at
   end
   local header = cells_of(lines[at])
@@ -124,31 +142,27 @@ function Check:table_mark(file, lines, at)
   at = at + 2
   while (lines[at] or ""):find("^%s*|") do
     self.number = at
-    self:table_row(data, header, cells_of(lines[at]))
+    self:table_row(data, header, lines[at])
     at = at + 1
   end
   return at
 end
 
--- Checks the marks of a document -> list of problems ("path:line: ..."), number of marks. `folder`: of
--- the records. Raises a refusal when the document cannot be read.
-function document.check(path, folder)
-  local file, message = io.open(path, "rb")
-  if not file then error(core.error_new("refused", message, "io"), 0) end
+-- The document's lines, and what became of its marks.
+local function examine(path, folder)
   local lines = {}
-  for line in file:lines() do lines[#lines + 1] = line end
-  file:close()
-  local check = setmetatable({ path = path, folder = folder or recorded.folder, problems = {}, records = {},
-    count = 0 }, Check)
+  for line in (main.check(file.read(path)) .. "\n"):gmatch("([^\n]*)\n") do lines[#lines + 1] = line end
+  local check = setmetatable({ path = path, folder = folder or recorded.folder, problems = {}, edits = {},
+    records = {}, count = 0 }, Check)
   for number, line in ipairs(lines) do
     check.number = number
     for at in line:gmatch("()<!%-%-%s*recorded") do
-      local file_name, rest = line:match("^<!%-%-%s*recorded:%s*([%w_/.-]+)(.*)$", at)
-      local figure, after = (rest or ""):match("^:%s*(.-)%s*%-%->(.*)$")
+      local name, rest = line:match("^<!%-%-%s*recorded:%s*([%w_/.-]+)(.*)$", at)
+      local figure, after = line:match("^<!%-%-%s*recorded:%s*[%w_/.-]+:%s*(.-)%s*%-%->()", at)
       if figure then
-        check:number_mark(file_name, figure, after)
+        check:number_mark(name, figure, line, after)
       elseif rest and rest:find("^%s*%-%->%s*$") then
-        check:table_mark(file_name, lines, number + 1)
+        check:table_mark(name, lines, number + 1)
       else
         check:problem("a mark is written <!-- recorded: file.tsv: figure --> before a number, or "
           .. "<!-- recorded: file.tsv --> before a table")
@@ -156,7 +170,26 @@ function document.check(path, folder)
       check.number = number
     end
   end
+  return lines, check
+end
+
+-- Checks the marks of a document -> list of problems ("path:line: ..."), number of marks. `folder`: of
+-- the records. Raises a refusal when the document cannot be read.
+function document.check(path, folder)
+  local _, check = examine(path, folder)
   return check.problems, check.count
+end
+
+-- Writes the records' numbers into the document, each to the digits that it has there -> how many were others.
+function document.update(path, folder)
+  local lines, check = examine(path, folder)
+  for i = #check.edits, 1, -1 do -- from the back, so that places before stay where they are
+    local edit = check.edits[i]
+    local line = lines[edit.line]
+    lines[edit.line] = line:sub(1, edit.first - 1) .. edit.text .. line:sub(edit.last + 1)
+  end
+  if #check.edits > 0 then main.check(file.replace(path, table.concat(lines, "\n"))) end
+  return #check.edits
 end
 
 return document

@@ -22,4 +22,12 @@ function file.write(path, content)
   return nil, ("%s: %s"):format(path, reason or close_reason)
 end
 
+-- The same in one step: whoever reads the file sees the old content or the new one.
+function file.replace(path, content)
+  local fresh = path .. ".new"
+  local written, message = file.write(fresh, content)
+  if not written then return nil, message end
+  return os.rename(fresh, path)
+end
+
 return file

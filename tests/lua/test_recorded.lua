@@ -214,5 +214,18 @@ problem(mark .. "| statistic | time_us |\n|---|---|\n| median | 2.1 |\n", "more 
 problem(mark .. "| path | time_u |\n|---|---|\n", "no column 'time_u'; did you mean 'time_us'", "a column that is none")
 problem(mark .. "text\n", "no table follows", "no table")
 t.ok(not pcall(document.check, folder / "absent.md"), "no document")
+t.like(table.concat(check(mark .. head .. "| c_call | minimum | 9 | x |\n")),
+  "time_us is 9 .*time_us_lo is x", "two problems of a row")
+
+local mixed = ("Lua %s1.4 us, within %s**2 %%**, %s2.1.\n"):format(lua_added,
+  "<!-- recorded: cpu/profiler_selftest.tsv: max abs(ratio - 1) -->", overhead:format("c_call"))
+local rows = head .. "| c_call | median | 2.2 | **2.05** |\n| `c_call` | minimum | 9 | x |"
+local text = t.write(folder / "README.md", mixed .. mark .. rows)
+t.is(document.update(text, recorded.folder), 5, "numbers that are others are written anew")
+t.is(t.read(text), mixed:gsub("1%.4 us", "1.3 us"):gsub("2 %%", "1 %%") .. mark
+  .. rows:gsub("2%.2", "2.1"):gsub("2%.05", "2.04"):gsub("9", "2"), "to the digits that they had, nothing else")
+t.like(table.concat((document.check(text, recorded.folder))), "^%S+ time_us_lo is x where .* has %-$",
+  "what is no number stays")
+t.is(document.update(text, recorded.folder), 0, "once")
 recorded.folder = real
 t.done()

@@ -19,9 +19,7 @@ local function reader(folder)
 end
 
 local function update(path, reached)
-  local text = lab.check(file.read(path))
-  lab.check(file.write(path .. ".new", targets.with_reached(text, reached)))
-  lab.check(os.rename(path .. ".new", path))
+  lab.check(file.replace(path, targets.with_reached(lab.check(file.read(path)), reached)))
   print("\nupdated  " .. path)
 end
 
