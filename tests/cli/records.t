@@ -25,9 +25,16 @@ for figure in occupancy stalls bytes timeline launch_overhead ncu_agreement prof
     gemm_ladder_stalls_128 wgrad_epilogue_32 wgrad_epilogue_128 wgrad_epilogue_zeroing wgrad_epilogue_bytes; do
     like "$out" "^figure   $tmp/figures/cpu/$figure\.(pdf|gp)\$" "$figure"
 done
-TILELAB_GNUPLOT=/nonexistent/gnuplot capture "$tilelab" figures --recorded "$tmp/records" --out "$tmp/figures"
+echo old >"$tmp/records/cpu/roofline.png"
+capture "$tilelab" figures --recorded "$tmp/records" --out "$tmp/figures" --update
+is "$(printf '%s\n' "$out" | grep '^updated')" "updated  $tmp/records/cpu/roofline.png" "--update replaces a figure that is kept"
+cmp -s "$tmp/records/cpu/roofline.png" "$tmp/figures/cpu/roofline.png"
+result "with the one that was drawn" $?
+TILELAB_GNUPLOT=/nonexistent/gnuplot capture "$tilelab" figures --recorded "$tmp/records" --out "$tmp/figures" --update
 is "$code" 0 "without gnuplot"
 like "$out" 'gnuplot not found' "a note says so"
+head -c 8 "$tmp/records/cpu/roofline.png" | grep -q PNG
+result "and nothing is replaced" $?
 
 sed -i 's/^# kernel_sha256.gemm: ./# kernel_sha256.gemm: x/' "$tmp/records/cpu/roofline.tsv"
 capture "$tilelab" figures --recorded "$tmp/records" --out "$tmp/figures"
@@ -56,6 +63,14 @@ capture "$tilelab" bench-check --recorded "$tmp/records" --chip cpu --targets "$
 is "$code" 2 "a figure that cannot be read"
 like "$err" "targets.tsv:2: figure: at character 7: 'wher' is left over" "names file and line"
 lines "$err" 1 "in one line"
+
+echo 'of <!-- recorded: cpu/roofline.tsv: count where kind=peak -->3 peaks' >"$tmp/text.md"
+capture "$tilelab" document --recorded "$tmp/records" "$tmp/text.md"
+is "$code" 1 "a text with another number than the record's"
+like "$out" "^$tmp/text.md:1: it says 3 where cpu/roofline.tsv has 2 " "is told so"
+capture "$tilelab" document --recorded "$tmp/records" "$tmp/text.md" --update
+is "$code" 0 "--update mends it"
+like "$out" "text.md: 1 of 1 numbers and tables agree, 1 of them written now\$" "and counts"
 
 printf 'x' >>"$tmp/records/cpu/ncu_agreement.tsv"
 capture "$tilelab" figures --recorded "$tmp/records" --out "$tmp/figures"

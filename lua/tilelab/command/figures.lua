@@ -1,6 +1,7 @@
 -- tilelab figures: draws every figure again from the records, without a GPU.
 -- Exit code: 0, or 2 where a record cannot be trusted or drawn; the others are drawn all the same.
 
+local file = require "tilelab.file"
 local lab = require "tilelab"
 local main = require "tilelab.main"
 
@@ -14,12 +15,25 @@ local function draw(item, opt)
   return lab.draw.record(data, { folder = opt.out .. "/" .. item.chip, preset = opt.preset })
 end
 
+-- Puts drawn PNGs in the place of those beside the record.
+local function update(item, drawn)
+  local folder = item.path:match("^(.*)/")
+  for _, files in ipairs(drawn) do
+    local kept = files.png and folder .. "/" .. files.png:match("[^/]+$")
+    if kept and lab.stat(kept) then
+      lab.check(file.replace(kept, lab.check(file.read(files.png))))
+      print("updated  " .. kept)
+    end
+  end
+end
+
 lab.main(function()
   local opt = lab.options {
     name = "tilelab figures",
     summary = "Draws the figures of all records, by chip.",
     { "recorded", "string", lab.recorded.folder, "folder of the records", value = "FOLDER" },
     { "out", "string", "out/figures", "folder for the figures", value = "FOLDER" },
+    { "update", "boolean", false, "replace the PNGs that lie beside the records" },
     { "preset", "string", nil, "width of the figures; default: each one's own",
       choices = { "acm-column", "acm-full", "ieee-column", "neurips" } },
   }
@@ -29,6 +43,7 @@ lab.main(function()
     local drawn, message = main.attempt(draw, item, opt)
     if drawn then
       lab.draw.print(drawn)
+      if opt.update then update(item, drawn) end
     else
       failed = failed + 1
       io.stderr:write("figures: ", message, "\n")
