@@ -9,6 +9,7 @@
 #   make SANITIZE=1     ASan and UBSan, into build/sanitize
 #   make check-gpu      the tests that need a GPU; skipped, with the reason, where there is none
 #   make check-gpu-sanitizer    compute-sanitizer over the self-test kernels and small grouped GEMMs
+#   make record         measures what experiments/recorded lacks of this GPU, or has of other kernels
 #   make figures        draws every figure again from experiments/recorded, without a GPU
 #   make bench-check    holds the records against tests/targets.tsv
 #   make lint           luacheck and cppcheck, where they are installed
@@ -71,7 +72,7 @@ CUDA_LIBS = $(if $(filter 1,$(CUDA)),$(firstword $(wildcard $(CUDA_HOME)/lib64/l
             $(CUDA_HOME)/lib/libcudart_static.a)) -lrt -ldl -lpthread)
 
 .PHONY: all run check check-c check-lua check-lua-host check-lua-stock check-cli lint clean setup help \
-    check-all check-programs check-gpu check-gpu-sanitizer toolkit figures bench-check FORCE
+    check-all check-programs check-gpu check-gpu-sanitizer toolkit record figures bench-check FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 $(if $(V),,.SILENT:)
@@ -230,6 +231,10 @@ check-gpu-sanitizer: $(if $(wildcard /usr/include/lua5.4/lua.h),all)
 	    $(BUILD)/tilelab tests/gpu/$$test.lua || exit 1; done; done
 
 # --- records ---------------------------------------------------------------------------------
+
+# One process a study; ARGS="--text FILE --torch PYTHON" for those that need them.
+record: $(if $(wildcard /usr/include/lua5.4/lua.h),all)
+	$(BUILD)/tilelab record $(ARGS)
 
 figures: all
 	$(BUILD)/tilelab figures

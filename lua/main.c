@@ -45,6 +45,8 @@ static const char usage_text[] =
     "  compare      what became faster or slower between two result files\n"
     "  figures      draws the figures of all records\n"
     "  bench-check  holds the records against what must be reached\n"
+    "  document     holds the numbers of README.md against the records\n"
+    "  record       measures what the records lack of this GPU\n"
     "and further files of lua/tilelab/command.\n";
 
 static int usage_error(const char *message, const char *option)

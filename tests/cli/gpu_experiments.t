@@ -13,6 +13,12 @@ for script in $(grep -l 'lab\.gpu(' experiments/*.lua); do
     result "and nothing is written" $?
 done
 
+capture "$tilelab" record --help
+is "$code" 0 "record --help"
+capture "$tilelab" record --device cpu
+is "$err" "record: device 'cpu': this needs an NVIDIA GPU; give cuda or cuda:N" "nor are records made on the CPU"
+is "$code" 2 "exit 2"
+
 CUDA_VISIBLE_DEVICES='' capture "$tilelab" tests/gpu/run.lua
 is "$code" 0 "the GPU's tests where no GPU is seen"
 is "$(printf '%s\n' "$out" | head -n 1)" "1..$(printf '%s\n' "$out" | grep -c '^ok .* # SKIP ')" "are all skipped"

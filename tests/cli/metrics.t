@@ -18,7 +18,7 @@ like "$out" '^formula +dram_bytes / time$' "a derived value is described"
 capture "$tilelab" describe
 is "$code" 2 "describe wants a metric"
 capture "$tilelab" --help
-for command in devices groups metrics describe compare figures bench-check; do
+for command in devices groups metrics describe compare figures bench-check document record; do
     like "$out" "^  $command " "--help lists $command"
 done
 
