@@ -173,40 +173,58 @@ local function flight(list, what)
     tonumber(enough.in_flight_kib))
 end
 
-local function bytes_in_flight(causes)
-  local parts = {}
+-- Stages of sm90_tma at one width: the warps are held.
+local function stages(causes, cols, parts)
   for _, blocks in ipairs { 2, 4 } do
     local list = {}
-    for _, row in ipairs(where(causes.rows, { series = "in_flight" })) do
+    for _, row in ipairs(where(causes.rows, with { series = "in_flight", cols = cols })) do
       if causes_module.tunable(row, "blocks_per_multiprocessor") == blocks and number(row.in_flight_kib) then
         list[#list + 1] = row
       end
     end
-    if #list > 1 then parts[#parts + 1] = flight(list, ("sm90_tma, %d blocks of 4 warps"):format(blocks)) end
+    if #list > 1 then
+      parts[#parts + 1] = flight(list, ("  sm90_tma, %s columns, %d blocks of 4 warps"):format(cols, blocks))
+    end
   end
+end
+
+-- Half the bytes a load: occupancy is held.
+local function load_widths(causes, cols, parts)
   for _, kib in ipairs { 28, 56, 113 } do
     local by_bytes = {}
-    for _, row in ipairs(where(causes.rows, { series = "load_bytes" })) do
+    for _, row in ipairs(where(causes.rows, with { series = "load_bytes", cols = cols })) do
       if causes_module.tunable(row, "held_shared_kib") == kib then
         by_bytes[causes_module.tunable(row, "load_bytes")] = row
       end
     end
     if by_bytes[8] and by_bytes[16] then
-      parts[#parts + 1] = ("smxx_registers at %s %% occupancy: 8-byte loads take %.2f times as long as 16-byte ones")
-        :format(number(by_bytes[16].occupancy_theoretical_pct) and ("%.0f"):format(
-          by_bytes[16].occupancy_theoretical_pct) or "held", time(by_bytes[8]) / time(by_bytes[16]))
+      local percent = number(by_bytes[16].occupancy_theoretical_pct)
+      parts[#parts + 1] = ("  smxx_registers, %s columns, at %s occupancy: 8-byte loads take %.2f times as long as "
+        .. "16-byte ones"):format(cols, percent and ("%.0f %%"):format(percent) or "held",
+        time(by_bytes[8]) / time(by_bytes[16]))
     end
   end
-  local warps = where(causes.rows, { series = "warps" })
-  if #warps > 1 then
-    table.sort(warps, function(a, b)
-      return causes_module.tunable(a, "block_threads") < causes_module.tunable(b, "block_threads")
-    end)
-    parts[#parts + 1] = ("sm90_tma with the bytes held: %d threads a block take %.2f times as long as %d"):format(
-      causes_module.tunable(warps[1], "block_threads"), time(warps[1]) / time(warps[#warps]),
-      causes_module.tunable(warps[#warps], "block_threads"))
+end
+
+-- More warps for the same bytes.
+local function warps(causes, cols, parts)
+  local function threads(row) return causes_module.tunable(row, "block_threads") end
+  local list = where(causes.rows, with { series = "warps", cols = cols })
+  if #list < 2 then return end
+  table.sort(list, function(a, b) return threads(a) < threads(b) end)
+  local few, many = list[1], list[#list]
+  parts[#parts + 1] = ("  sm90_tma, %s columns, with the bytes held: %d threads a block take %.2f times as long as %d")
+    :format(cols, threads(few), time(few) / time(many), threads(many))
+end
+
+local function bytes_in_flight(causes)
+  local parts = { "Bytes in flight:" }
+  for _, cols in ipairs { "4096", "512" } do
+    stages(causes, cols, parts)
+    load_widths(causes, cols, parts)
+    warps(causes, cols, parts)
   end
-  return #parts > 0 and "Bytes in flight: " .. table.concat(parts, "; ") .. "." or nil
+  return #parts > 1 and table.concat(parts, "\n") or nil
 end
 
 -- Of m_groups: what it costs that loads wait for the group ends.
