@@ -28,7 +28,8 @@ for _, cols in ipairs { "4096", "512" } do -- each shape for itself: the shorter
   t.like(text, cols .. " columns, 2 blocks of 4 warps: 20 KiB a multiprocessor take 1%.33 times as long as 80",
     "bytes in flight, " .. cols)
   t.like(text, cols .. " columns, at 25 %% occupancy: 8%-byte loads take 1%.08 times as long", "half the bytes a load")
-  t.like(text, cols .. " columns, with the bytes held: 64 threads a block take 1%.18 times as long as 256", "more warps")
+  t.like(text, cols .. " columns, with the bytes held: 64 threads a block take 1%.18 times as long as 256",
+    "more warps")
 end
 local drawn_causes = lab.draw.record(causes, { folder = folder / "whole" })
 for _, cols in ipairs { "4096", "512" } do
@@ -38,6 +39,13 @@ end
 t.is(#drawn_causes, 5, "occupancy held and bytes in flight of both shapes, and stalls")
 t.like(text, "smxx_registers at 131072 x 64 %+0%.64 of 6%.39 us", "waiting for the group ends")
 t.like(text, "takes 0%.61 us, 27 %% of 2%.22 us at 2048 x 512 and 3 %% of 20%.22 us at 8192 x 4096", "launch")
+
+-- A reason without a column of its own among the causes.
+for _, row in ipairs(data.rows) do
+  if row.variant == "smxx_naive" and row.top_stall ~= "-" then row.top_stall = "not_selected" end
+end
+t.like(summary.text(data, causes), "\nk_groups %(8192,4096%) G=8 +smxx_naive [^\n]* not_selected\n",
+  "warps wait most for what the largest share of all reasons is")
 
 -- What limits first.
 

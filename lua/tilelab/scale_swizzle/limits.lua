@@ -1,13 +1,13 @@
 -- What limits the scale-swizzle kernels: sentences computed from scale_swizzle.tsv and scale_swizzle_causes.tsv.
 --
 --   limits.shown(causes) -> rows of the series `variants` of 8 K groups, 8192 rows: 4096 and 512 columns
---   limits.top_stall(row) -> the reason with the largest share of a row's stalls; nil where none was counted
+--   limits.top_stall(data, row) -> why most warps of a shown row did not issue, of all reasons; nil where none was
+--       counted
 --   limits.answers(data, causes) -> lines: what each possible limit does, where there are rows to tell
 --
 -- A quantity counts as no limit where taking it away, or adding to it, changes the time by less than 5 %.
 
 local causes_module = require "tilelab.draw.scale_swizzle_causes"
-local counters = require "tilelab.scale_swizzle.counters"
 local rows = require "tilelab.rows"
 local swizzle = require "tilelab.draw.scale_swizzle"
 
@@ -38,13 +38,11 @@ function limits.shown(causes)
   return list
 end
 
-function limits.top_stall(row)
-  local top, most = nil, 0
-  for _, reason in ipairs(counters.STALLS) do
-    local share = number(row["stall_" .. reason .. "_pct"])
-    if share and share > most then top, most = reason, share end
+function limits.top_stall(data, row)
+  for _, other in ipairs(where(data.rows, { grouping = row.grouping, rows = row.rows, cols = row.cols,
+    groups = row.groups, variant = row.variant, flush = "dirty" })) do
+    if other.top_stall ~= "-" then return other.top_stall end
   end
-  return top
 end
 
 -- Rank correlation of two columns over a list of rows; nil for fewer than four.
@@ -289,8 +287,8 @@ local function verdict(data, causes, row)
     return ("launch and latency: a kernel that does nothing takes %.0f %% of it"):format(100 * floor / time(row))
   end
   if one and not one.saturated then return "occupancy: more of it would bring more" end
-  local top = limits.top_stall(row)
-  return top and "latency: most warps wait for " .. top or "not counted"
+  local top = limits.top_stall(data, row)
+  return top and "latency: warps wait most for " .. top or "not counted"
 end
 
 local function verdicts(data, causes)
