@@ -21,6 +21,11 @@ is "$code" 0 "refused counters"
 like "$err" "counters: left out: counters are for administrators" "are said"
 like "$(grep 'forward	norm' "$tmp/c/layer_breakdown.tsv" | tr '\t' '|')" "|-|-|[0-9.]*\$" "and leave dashes"
 
+FAIL=counting fake experiments/layer_breakdown.lua $small --backends rapidgemm --layers 1 --out "$tmp/k"
+is "$code" 0 "counters that fail on the way"
+like "$err" "counters: left out: the driver lost the counters" "are said too"
+is "$(rows "$tmp/k/step_gemm_cycles.tsv")" 7 "and no session stays open while grouped GEMMs are timed"
+
 FAIL=order fake experiments/layer_breakdown.lua $small --backends rapidgemm --out "$tmp/o"
 is "$code" 1 "an update that launches something else: exit 1"
 like "$err" "where .* was launched before: the step does not launch the same each time" "and what"

@@ -1,7 +1,7 @@
 -- Runs experiments/layer_breakdown.lua, elementwise.lua or attention.lua with kernels of the CPU in the place of
 -- a GPU's, on a clock that a launch moves on by its logical bytes and FLOPs:
 -- build/tilelab tests/lua/fake_step.lua SCRIPT ARGUMENTS. With FAIL=counters in the environment counters are
--- refused; with FAIL=order one recorded update launches one kernel less; with FAIL=wrong rope does nothing.
+-- refused, with FAIL=counting they fail at the tenth launch; with FAIL=order one recorded update launches one kernel less; with FAIL=wrong rope does nothing.
 
 local lab = require "tilelab"
 local Step = require "tilelab.breakdown.step"
@@ -100,7 +100,10 @@ methods(sample, {
     return totable(t)
   end,
 })
-methods(cpu, { clock_mark = function() end, clock_mhz = function() return 1700 end })
+local session_open = false
+methods(cpu, { clock_mhz = function() return 1700 end, clock_mark = function()
+  assert(not session_open, "a session of counters is open while launches are timed")
+end })
 
 function lab.activity_records(fn)
   recording = {}
@@ -117,8 +120,12 @@ function lab.counters()
   return "GH100"
 end
 function lab.profile_passes() return 1 end
+function lab.profile_close() session_open = false end
+local counted = 0
 function lab.profile(spec)
   local values = {}
+  session_open, counted = true, counted + 1
+  if fail == "counting" and counted == 10 then return nil, "the driver lost the counters", "io" end
   spec.run()
   for i, name in ipairs(lab.metrics.collect(spec)) do values[name] = 10 * i end
   return values
