@@ -12,6 +12,9 @@ like "$out" "layer_time" "and its figures"
 columns="backend layers precision pass kernel_class launches time_us share_of_update logical_gbps copy_ratio tflops"
 is "$(grep -v '^#' "$tmp/b/layer_breakdown.tsv" | head -n 1 | tr '\t' ' ')" \
     "$columns tensor_pct occupancy_pct idle_pct" "columns of the record"
+is "$(grep -c '^# flag_attention: cpu_plain$' "$tmp/b/layer_breakdown.tsv" "$tmp/b/step_timeline.tsv" | sed 's/.*://' |
+    tr '\n' ' ')" "1 1 " "the provenance says whose attention ran"
+like "$err" "^attention: cpu_plain; cuDNN needs a GPU\$" "and why, on standard error"
 is "$(rows "$tmp/b/step_gemm_cycles.tsv")" 55 "six products of three backends at one layer, twelve at two"
 is "$(grep -c 'rapidgemm	[12]	fp32	[a-z]*	padding' "$tmp/b/layer_breakdown.tsv")" 0 "nothing pads where nothing is padded"
 is "$(grep -c 'deepgemm_copy	[12]	fp32	[a-z]*	padding' "$tmp/b/layer_breakdown.tsv")" 4 "padding in both passes where there are copies"
@@ -49,5 +52,6 @@ is "$(rows "$tmp/a/attention.tsv")" 7 "forward and two backward, two lengths"
 fake experiments/loss_agreement.lua --updates 2 --precisions fp32 --out "$tmp/l"
 is "$code" 0 "loss_agreement"
 like "$out" "^losses of 2 updates are within 0.00e.00 of the CPU's\$" "the CPU agrees with itself"
+like "$(cat "$tmp/l/loss_agreement.tsv")" "^# attention: cpu_plain\$" "the provenance says whose attention ran"
 
 finish

@@ -1,7 +1,8 @@
 -- Runs experiments/layer_breakdown.lua, elementwise.lua or attention.lua with kernels of the CPU in the place of
 -- a GPU's, on a clock that a launch moves on by its logical bytes and FLOPs:
--- build/tilelab tests/lua/fake_step.lua SCRIPT ARGUMENTS. With FAIL=counters in the environment counters are
--- refused, with FAIL=counting they fail at the tenth launch; with FAIL=order one recorded update launches one kernel less; with FAIL=wrong rope does nothing.
+-- build/tilelab tests/lua/fake_step.lua SCRIPT ARGUMENTS. In the environment FAIL=counters: counters are refused;
+-- FAIL=counting: they fail at the tenth launch; FAIL=order: one recorded update launches one kernel less;
+-- FAIL=wrong: rope and attention do nothing.
 
 local lab = require "tilelab"
 local Step = require "tilelab.breakdown.step"
