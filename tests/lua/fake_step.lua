@@ -2,7 +2,7 @@
 -- a GPU's, on a clock that a launch moves on by its logical bytes and FLOPs:
 -- build/tilelab tests/lua/fake_step.lua SCRIPT ARGUMENTS. In the environment FAIL=counters: counters are refused;
 -- FAIL=counting: they fail at the tenth launch; FAIL=order: one recorded update launches one kernel less;
--- FAIL=wrong: rope and attention do nothing.
+-- FAIL=wrong: rope and attention do nothing; FAIL=missing: there is no cuDNN.
 
 local lab = require "tilelab"
 local Step = require "tilelab.breakdown.step"
@@ -58,6 +58,7 @@ end
 
 function lab.plan(args)
   local made, message, code
+  if fail == "missing" and args.variant:find "^cudnn" then return nil, "cuDNN is not installed", "unsupported" end
   if args.op ~= "probe_copy" then
     local ok
     ok, made, message, code = pcall(plan, stand_in(args))
@@ -71,7 +72,9 @@ function lab.plan(args)
     bytes = function() return bytes end, workspace = function() return 0 end, algorithm = function() end,
     launch = function()
       launched = launched + 1
-      if fail == "wrong" and args.op == "rope" and args.variant ~= "cpu_plain" then return end
+      if fail == "wrong" and (args.op == "rope" or args.op == "attention") and args.variant ~= "cpu_plain" then
+        return
+      end
       if fail == "order" and recording and launched % 1500 == 0 then return end
       if made then made:launch() end
       pass { kind = "kernel", name = args.op, symbol = args.op .. "/" .. args.variant, duration_us = duration_us }
