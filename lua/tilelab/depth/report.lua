@@ -41,7 +41,10 @@ end
 -- The text of a study, from its results and the file that they come from.
 function report.text(data, result, info)
   local _, text = utilised(data, result, info)
+  local resumed = data.provenance.resumed
   return heading(data) .. tables.study(result, info) .. (text and "\n" .. text or "")
+    .. (resumed and ("\nNote: went on from a checkpoint: %s. The first updates after that are slow, as those after a "
+      .. "start are.\n"):format(resumed) or "")
 end
 
 -- The provenance of the rows, and how they were analysed: a complete study is analysed again when
