@@ -179,6 +179,12 @@ end
 data.rows = all
 lab.draw.record(data, { folder = folder / "figures" })
 t.like(t.read(folder / "figures/grouped_gemm_32.caption.txt"), "SM at 1610 to 1640 MHz", "the clock of the rows drawn")
+for _, row in ipairs(data.rows) do
+  if row.variant:find "^torch" then row.sm_clock_mhz = "999" end
+end
+lab.draw.record(data, { folder = folder / "figures" })
+t.ok(not t.read(folder / "figures/grouped_gemm_32.caption.txt"):find "999", "not of torch's, which are not drawn there")
+t.like(t.read(folder / "figures/grouped_gemm_share.caption.txt"), "SM at 999 to", "but where they are")
 
 -- Where every other variant was wrong or left out, the dense product is drawn alone or nothing is.
 

@@ -163,7 +163,8 @@ function breakdown.draw(data, options)
     caption = { what = ("What one more layer costs, by kind of work (%s): kernel records of whole updates at two "
       .. "depths, the difference"):format(precision), n = n, statistic = "mean",
       note = "Idle: nothing ran, counted with the pass of the kernel that came next. What does not grow with "
-        .. "depth (embedding, head) is not there; what belongs to no pass, as zeroing, stands with the optimiser" } }
+        .. "depth (embedding, head) is not there; what belongs to no pass, as zeroing, stands with the optimiser. A "
+        .. "part that is shorter in the deeper model is drawn as 0" } }
   for _, backend in ipairs(backends) do
     local series, order, deepest = counter_dots(list, backend)
     specs[#specs + 1] = { name = "layer_counters_" .. backend, kind = "dots", preset = "acm-column", series = series,

@@ -43,11 +43,14 @@ local STORES = { "TMA stores alone", 8, "store", "0" }
 
 local function short(row) return ("%s, %s"):format(row.op:gsub("^wgrad_", ""), row.experts) end
 
--- What the figures of one shape show: sm90_ragged's, and of what it does not do, the usual tile.
+-- What the figures of one shape show: sm90_ragged's, and of what it does not do, sm90_cooperative's at its usual tile.
 local function is_default(row)
   return row.stages == "-" or row.variant == "sm90_ragged"
     or row.way == "reduce" and row.stages == "4" and row.block_n == "256"
 end
+
+local MIXED = "Written and loaded: sm90_ragged; added by TMA, which it does not do: sm90_cooperative with tiles of "
+  .. "128x256"
 
 local SHAPES = { { "5", "192", "in turn" }, { "4", "192", "in turn" }, { "4", "256", "1/4 tile" },
   { "3", "256", "1/2 tile" }, { "2", "256", "whole tile" }, { "4", "128", "256x128" } }
@@ -89,9 +92,9 @@ local function staging(data, experts)
   return { name = "wgrad_epilogue_" .. experts, kind = "bars", preset = "acm-full",
     xlabel = "Weight gradient, epilogue", ylabel = "Time (ms)", series = series,
     caption = figures.caption(data, rows, "Ways for sums to leave, fp32 weight gradients", "median",
-      "in turn: warpgroups with a tile of 128x192 each (sm90_ragged); the rest share a tile (sm90_cooperative): "
-      .. "1/4, 1/2, whole tile: what is staged in shared memory at once, beside 4, 3, 2 stages of operands of 128x256 "
-      .. "tiles; 256x128: the other tile, 1/4 staged") }
+      "In turn: each warpgroup has a tile of 128x192 (sm90_ragged). Otherwise warpgroups share a tile "
+      .. "(sm90_cooperative); 1/4, 1/2, whole tile: what of a tile of 128x256 is staged in shared memory at once, "
+      .. "beside 4, 3, 2 stages of operands; 256x128: the other tile, 1/4 staged") }
 end
 
 local function zeroing(data)
@@ -102,7 +105,7 @@ local function zeroing(data)
   return { name = "wgrad_epilogue_zeroing", kind = "bars", preset = "acm-full", xlabel = "Weight gradient, experts",
     ylabel = "Time (ms)", series = series,
     caption = figures.caption(data, data.rows, "fp32 weight gradients written, added, and added to an output that is "
-      .. "zeroed first", "median") }
+      .. "zeroed first", "median", MIXED) }
 end
 
 -- Bytes of the default shape, logical beside measured.
@@ -122,7 +125,8 @@ local function bytes(data)
     series = #logical > 0 and { { name = "logical", points = logical }, { name = "measured", points = measured } }
       or {},
     caption = figures.reading(data, data.rows, "Bytes that the equation of fp32 weight gradients needs (logical), and "
-      .. "bytes that device memory moved (measured)", "TMA sums: added by the copy engine; stores: TMA stores alone") }
+      .. "bytes that device memory moved (measured)", "TMA sums: added by the copy engine; stores: TMA stores alone. "
+      .. MIXED) }
 end
 
 function epilogue.draw(data, options)

@@ -73,10 +73,11 @@ function figures.throughput(data, row)
     hi = flops / data:number(row, "time_us_lo") }
 end
 
--- "32768 rows over 32 and 128 experts, zipf sizes": what the rows have in common.
+-- "32768 rows of fwd_w13 over 32 and 128 experts, zipf sizes": what the rows have in common.
 local function problems_of(list)
-  return ("%s rows over %s experts, %s sizes"):format(figures.span(list, "rows", "%.0f"),
-    table.concat(figures.values_of(list, "experts"), ", "):gsub(", ([^,]*)$", " and %1"), list[1].distribution)
+  local ops, experts = figures.values_of(list, "op"), table.concat(figures.values_of(list, "experts"), ", ")
+  return ("%s rows%s over %s experts, %s sizes"):format(figures.span(list, "rows", "%.0f"),
+    #ops == 1 and " of " .. ops[1] or "", experts:gsub(", ([^,]*)$", " and %1"), list[1].distribution)
 end
 
 function figures.caption(data, list, what, statistic, note, problems)
