@@ -95,7 +95,7 @@ function provenance.text(settings)
     local details = device:details() -- of a GPU: versions, ECC, MIG, UUID
     for _, key in ipairs(fields.names(details)) do add(key, details[key]) end
     if build.cublaslt ~= "" then add("cublaslt", build.cublaslt) end
-  if build.cudnn ~= "" then add("cudnn", build.cudnn) end
+    if build.cudnn ~= "" then add("cudnn", build.cudnn) end
   end
   for _, key in ipairs(fields.names(settings.extra or {})) do add(key, settings.extra[key]) end
   for _, folder in ipairs(fields.names(build.kernels)) do

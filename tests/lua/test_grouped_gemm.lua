@@ -4,10 +4,10 @@ local t = dofile("tests/lua/tap.lua")
 local lab = require "tilelab"
 local core = require "tilelab_core"
 local expression = require "tilelab.expression"
-local figures = require "tilelab.grouped_gemm.figures"
 local grouped = require "tilelab.grouped"
 local made_up = dofile("tests/lua/made_up.lua")
 local problem = require "tilelab.grouped_gemm.problem"
+local rows = require "tilelab.rows"
 local summary = require "tilelab.grouped_gemm.summary"
 
 local folder <close> = t.folder()
@@ -191,7 +191,7 @@ t.like(t.read(folder / "figures/grouped_gemm_share.caption.txt"), "SM at 999 to"
 for experiment, count in pairs { grouped_gemm = 3, rows_per_expert = 2, raster = 0, gemm_ladder = 0,
   wgrad_epilogue = 0 } do
   local alone = made_up.record(experiment, folder / "out")
-  alone.rows = figures.where(alone.rows, { variant = "cublaslt_dense" })
+  alone.rows = rows.where(alone.rows, { variant = "cublaslt_dense" })
   local ok, drawn = pcall(lab.draw.record, alone, { folder = folder / "alone" })
   t.ok(ok and #drawn == count, ("%s of the dense product alone: %s"):format(experiment, ok and #drawn or drawn))
 end

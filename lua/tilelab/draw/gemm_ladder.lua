@@ -56,7 +56,7 @@ local function climb(data, steps, dense)
   local series, best = {}, 0
   for _, experts in ipairs(figures.values_of(steps, "experts")) do
     local points = {}
-    for i, row in ipairs(figures.where(steps, { experts = experts })) do
+    for i, row in ipairs(rows.where(steps, { experts = experts })) do
       points[i] = figures.throughput(data, row)
       points[i].x = row.name
     end
@@ -109,7 +109,7 @@ function ladder.draw(data, options)
   local steps, dense = parts(data)
   local specs = { climb(data, steps, dense) }
   for _, experts in ipairs(figures.values_of(steps, "experts")) do
-    local list = figures.where(steps, { experts = experts })
+    local list = rows.where(steps, { experts = experts })
     specs[#specs + 1] = counters(data, list, experts)
     specs[#specs + 1] = stalls(data, list, experts)
   end

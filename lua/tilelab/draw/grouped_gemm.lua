@@ -142,12 +142,12 @@ end
 function grouped.draw(data, options)
   local distribution
   for _, name in ipairs(DISTRIBUTIONS) do
-    distribution = distribution or #figures.where(data.rows, { distribution = name }) > 0 and name
+    distribution = distribution or #rows.where(data.rows, { distribution = name }) > 0 and name
   end
-  local list, specs, forward, wgrad = figures.where(data.rows, { distribution = distribution }), {}, {}, {}
+  local list, specs, forward, wgrad = rows.where(data.rows, { distribution = distribution }), {}, {}, {}
   for _, row in ipairs(list) do table.insert(row.op:find "^wgrad" and wgrad or forward, row) end
   for _, experts in ipairs(figures.values_of(forward, "experts")) do
-    local some = figures.where(forward, { experts = experts })
+    local some = rows.where(forward, { experts = experts })
     specs[#specs + 1] = throughput(data, some, experts)
     specs[#specs + 1] = padding(data, some, experts)
   end

@@ -25,6 +25,8 @@ local metrics = require "tilelab.metrics"
 local rows = require "tilelab.rows"
 local swizzle = require "tilelab.draw.scale_swizzle"
 
+local where = rows.where
+
 local causes = {
   schema = {
     { "series", "text", { "variants", "occupancy", "in_flight", "warps", "load_bytes", "row_bytes", "prefetch",
@@ -45,17 +47,6 @@ for _, reason in ipairs(counters.STALLS) do
   causes.schema[#causes.schema + 1] = { "stall_" .. reason .. "_pct", "number?" }
 end
 causes.schema[#causes.schema + 1] = { "stall_other_pct", "number?" }
-
-local function where(list, conditions)
-  local kept = {}
-  for _, row in ipairs(list) do
-    local keep = true
-    for column, text in pairs(conditions) do keep = keep and row[column] == text end
-    if keep then kept[#kept + 1] = row end
-  end
-  return kept
-end
-causes.where = where
 
 -- A tunable of a row's setting, or nil.
 function causes.tunable(row, name) return tonumber(row.setting:match("%f[%w_]" .. name .. "=(%d+)")) end

@@ -20,6 +20,7 @@
 
 local draw = require "tilelab.draw"
 local figures = require "tilelab.grouped_gemm.figures"
+local rows = require "tilelab.rows"
 
 local epilogue = {
   schema = {
@@ -71,7 +72,7 @@ local function series_of(list, specs, points)
   local result = {}
   for _, spec in ipairs(specs) do
     local made = {}
-    for _, row in ipairs(figures.where(list, { way = spec[3], zeroed = spec[4] })) do
+    for _, row in ipairs(rows.where(list, { way = spec[3], zeroed = spec[4] })) do
       table.move(points(row), 1, #SHAPES, #made + 1, made)
     end
     if #made > 0 then result[#result + 1] = { name = spec[1], slot = spec[2], points = made } end
@@ -81,17 +82,17 @@ end
 
 -- How much of a tile is staged, and the tile, for one number of experts.
 local function staging(data, experts)
-  local rows = figures.where(data.rows, { experts = experts })
-  local series = series_of(rows, { WRITTEN, REDUCED, LOADED, STORES }, function(row)
+  local list = rows.where(data.rows, { experts = experts })
+  local series = series_of(list, { WRITTEN, REDUCED, LOADED, STORES }, function(row)
     local op = row.op:gsub("^wgrad_", "")
     if row.way ~= "store" then return { point(data, row, ("%s: %s"):format(op, shape_of(row))) } end
-    local list = {}
-    for i = 2, #SHAPES do list[i - 1] = point(data, row, ("%s: %s"):format(op, SHAPES[i][3])) end
-    return list
+    local stores = {}
+    for i = 2, #SHAPES do stores[i - 1] = point(data, row, ("%s: %s"):format(op, SHAPES[i][3])) end
+    return stores
   end)
   return { name = "wgrad_epilogue_" .. experts, kind = "bars", preset = "acm-full",
     xlabel = "Weight gradient, epilogue", ylabel = "Time (ms)", series = series,
-    caption = figures.caption(data, rows, "Ways for sums to leave, fp32 weight gradients", "median",
+    caption = figures.caption(data, list, "Ways for sums to leave, fp32 weight gradients", "median",
       "In turn: each warpgroup has a tile of 128x192 (sm90_ragged). Otherwise warpgroups share a tile "
       .. "(sm90_cooperative); 1/4, 1/2, whole tile: what of a tile of 128x256 is staged in shared memory at once, "
       .. "beside 4, 3, 2 stages of operands; 256x128: the other tile, 1/4 staged") }

@@ -15,7 +15,7 @@ local limits = {}
 
 local SMALL = 1.05 -- a factor of time that counts as none
 local COMMON = { rows = "8192", groups = "8", grouping = "k_groups" }
-local where, number = causes_module.where, rows.number
+local where, number = rows.where, rows.number
 
 local function time(row) return tonumber(row.time_us) end
 
