@@ -66,9 +66,6 @@ end
 local FULLEST = { name = "expert_load", axis = "Rows of the fullest, over the mean", what = "Rows of the fullest" }
 local EMPTY = { name = "experts_empty", axis = "Experts without rows", what = "Number without any row," }
 
--- GPUs of the published study, whose throughputs are of all of them.
-local PUBLISHED_GPUS = 4
-
 -- Tokens/s as published, by "T_1 backend"; empty where the file is not there.
 local function published_throughputs()
   local path, found = recorded.root .. "/" .. published.default_path, {}
@@ -96,7 +93,7 @@ local function beside_published(data, result, info)
     local points = {}
     for _, depth in ipairs { 1, 2 } do
       local total = throughput[("T_%d %s"):format(depth, backend)]
-      if total then points[#points + 1] = { x = depth, y = 1e6 * PUBLISHED_GPUS / total } end
+      if total then points[#points + 1] = { x = depth, y = 1e6 * published.GPUS / total } end
     end
     if #points > 0 then
       series[#series + 1] = { name = backend .. ", published, B200", slot = slot + 4, points = points }

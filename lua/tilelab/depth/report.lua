@@ -64,8 +64,7 @@ end
 -- Draws the study's figures by the names of figures.lua and curves.lua. options: folder, preset, prefix of the names.
 function report.draw(data, result, info, options)
   local clock = data.provenance.device == "cpu" and "not locked" or nil
-  local specs = figures.build(result, info, { folder = options.folder, caption = { clock = clock } })
-  for _, spec in ipairs(specs) do spec.name, spec.path = spec.path:match("[^/]+$"), nil end
+  local specs = figures.build(result, info, { clock = clock })
   for _, spec in ipairs(curves.build(data, result, info)) do
     spec.caption.clock = clock
     specs[#specs + 1] = spec

@@ -11,16 +11,15 @@ local core = require "tilelab_core"
 local align = require("tilelab.text_table").align
 local analysis = require "tilelab.depth.analysis"
 local presets = require "tilelab.model.presets"
+local published = require "tilelab.depth.published"
 local recorded = require "tilelab.recorded"
 local rows_of = require "tilelab.depth.rows"
 local single = require "tilelab.depth.single"
 
 local sides = { names = { "multinomial", "depth3", "fp32" } }
 
-local WARMUP = 20 -- of the published protocol, as the study's own default
-
 local function options_of(data, layers, replicates)
-  return { warmup = WARMUP, backends = rows_of.list(data.provenance.flag_backends), layers = layers,
+  return { warmup = published.WARMUP, backends = rows_of.list(data.provenance.flag_backends), layers = layers,
     replicates = replicates, full_depth = presets.config(data.provenance.flag_model).full_layers }
 end
 
