@@ -105,6 +105,8 @@ local names, by_name = {}, {}
 for i, spec in ipairs(curves.build(main, analysed, about)) do names[i], by_name[spec.name] = spec.name, spec end
 t.is(table.concat(names, " "), "loss expert_load experts_empty published", "figures")
 t.is(#by_name.loss.series[2].points, 100, "a point an update")
+t.is(by_name.loss.caption.note, "No backend's loss differs from that of rapidgemm by more than 0.0e+00 of it",
+  "and how far backends are apart")
 t.is(by_name.expert_load.series[1].points[1].y, 3.0, "the load of the first update")
 local published = by_name.published.series
 t.is(#published, 4, "ours and the published backends")

@@ -26,7 +26,7 @@ local function over_updates(data, column, backends)
   return series, deepest
 end
 
--- The largest difference of a column between backends at one update, relative.
+-- The largest difference of a column between any backend and the first at one update, relative to the first's.
 local function apart(series)
   local worst = 0
   for i = 2, #series do
@@ -42,7 +42,8 @@ local function layers_text(count) return count == 1 and "1 layer" or count .. " 
 
 local function loss(data, info)
   local series, deepest = over_updates(data, "loss", info.backends)
-  local note = #series > 1 and ("Backends differ by %.1e of the loss at most"):format(apart(series)) or nil
+  local note = #series > 1 and ("No backend's loss differs from that of %s by more than %.1e of it"):format(
+    series[1].name, apart(series)) or nil
   return { name = "loss", kind = "lines", xlabel = "Update", ylabel = "Loss (nats)", series = series,
     caption = { what = ("Mean cross-entropy of each update, first repetition at %s, routing %s, %s"):format(
       layers_text(deepest), data.rows[1].routing, data.rows[1].precision), n = "one run of each backend",
