@@ -85,6 +85,8 @@ function settings.resolve(options)
   open_gemms(chosen.device, backends.get(chosen.backends[1]))
   local on_cpu = chosen.device.arch == 0
   chosen.precision = options.precision or (on_cpu and "fp32" or "bf16")
+  message = arguments.record_as(options.record_as, chosen)
+  if message then lab.usage_error("%s", message) end
   local types
   types, message = precision.types(chosen.precision, backends.kind_of(chosen.device.name))
   if not types then lab.usage_error("--precision %s: %s", chosen.precision, message) end
