@@ -9,7 +9,7 @@
 #   make SANITIZE=1     ASan and UBSan, into build/sanitize
 #   make check-gpu      the tests that need a GPU; skipped, with the reason, where there is none
 #   make check-gpu-sanitizer    compute-sanitizer over the self-test kernels and small grouped GEMMs
-#   make figures        draws every figure again from experiments/recorded, without a GPU
+#   make figures        draws every figure again from experiments/recorded, without a GPU, and the README's images
 #   make bench-check    holds the records against tests/targets.tsv
 #   make lint           luacheck and cppcheck, where they are installed
 #   make clean
@@ -231,8 +231,11 @@ check-gpu-sanitizer: $(if $(wildcard /usr/include/lua5.4/lua.h),all)
 
 # --- records ---------------------------------------------------------------------------------
 
+# The README's images lie beside the records that they are drawn from.
 figures: all
 	$(BUILD)/tilelab figures
+	@for image in experiments/recorded/*/*.png; do drawn=out/figures/$${image#experiments/recorded/}; \
+	    [ ! -e "$$drawn" ] || cp "$$drawn" "$$image"; done
 
 # No part of check: it tells what was measured, not whether the code is right.
 bench-check: all
