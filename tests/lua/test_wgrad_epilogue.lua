@@ -38,6 +38,15 @@ for _, name in ipairs { "zeroing", "bytes" } do
 end
 t.like(t.read(folder / "figures/wgrad_epilogue_bytes.caption.txt"), "%(n = 1 launch%)", "bytes are read once")
 
+do -- a machine that refuses counters
+  local ok, uncounted = pcall(made_up.record, "wgrad_epilogue", folder / "uncounted", function(row)
+    row.dram_read_bytes, row.dram_write_bytes = "-", "-"
+  end)
+  t.ok(ok, "times are a record without counters " .. (ok and "" or tostring(uncounted)))
+  local drawn = ok and lab.draw.record(uncounted, { folder = folder / "uncounted" }) or {}
+  t.is(#drawn, 3, "and all figures but that of bytes are drawn")
+end
+
 local whole = t.read(lab.recorded.path("wgrad_epilogue", "cpu"))
 local function refused(pattern, with, message, name)
   t.write(folder / "wgrad_epilogue.tsv", (whole:gsub(pattern, with, 1)))

@@ -31,7 +31,7 @@ local epilogue = {
     { "zeroed", "integer" }, { "stages", "integer?" }, { "block_n", "integer?" }, { "time_us", "number" },
     { "time_us_lo", "number" }, { "time_us_hi", "number" }, { "rounds", "integer" }, { "tflops", "number?" },
     { "share_of_dense", "number?" }, { "store_us", "number?" }, { "logical_bytes", "number" },
-    { "dram_read_bytes", "number" }, { "dram_write_bytes", "number" }, { "sm_clock_mhz", "number" },
+    { "dram_read_bytes", "number?" }, { "dram_write_bytes", "number?" }, { "sm_clock_mhz", "number?" },
     { "power_w", "number?" },
   },
 }
@@ -109,16 +109,16 @@ local function zeroing(data)
       .. "zeroed first", "median", MIXED) }
 end
 
--- Bytes of the default shape, logical beside measured.
+-- Bytes of the default shape, logical beside measured, where they were counted.
 local function bytes(data)
   local names = { write = "written", reduce = "TMA sums", load = "loaded", store = "stores" }
   local logical, measured = {}, {}
   for _, row in ipairs(data.rows) do
-    if names[row.way] and row.zeroed == "0" and is_default(row) then
+    local read, written = rows.number(row.dram_read_bytes), rows.number(row.dram_write_bytes)
+    if names[row.way] and row.zeroed == "0" and is_default(row) and read and written then
       local x = ("%s: %s"):format(short(row), names[row.way])
       logical[#logical + 1] = { x = x, y = data:number(row, "logical_bytes") * 1e-9 }
-      measured[#measured + 1] = { x = x,
-        y = (data:number(row, "dram_read_bytes") + data:number(row, "dram_write_bytes")) * 1e-9 }
+      measured[#measured + 1] = { x = x, y = (read + written) * 1e-9 }
     end
   end
   return { name = "wgrad_epilogue_bytes", kind = "pairs", preset = "acm-full", xlabel = "Weight gradient, experts",
