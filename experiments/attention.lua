@@ -18,30 +18,35 @@ local function tensors(device, batch, sequence)
     dout = tensor("bf16", batch, sequence, HEADS, HEAD_DIM):normal { seed = 2 },
     dqkv = tensor("bf16", batch, sequence, packed, HEAD_DIM) }
   return function(op, variant)
-    if op == "attention" then return { op = op, variant = variant, qkv = x.qkv, o = x.o, lse = x.lse } end
-    return { op = op, variant = variant, qkv = x.qkv, o = x.o, lse = x.lse, dout = x.dout, dqkv = x.dqkv }
+    local backward = op == "attention_backward"
+    return { op = op, variant = variant, qkv = x.qkv, o = x.o, lse = x.lse, dout = backward and x.dout or nil,
+      dqkv = backward and x.dqkv or nil }
   end
 end
 
+-- Times what runs and is right, a row each. Returns how many rows, and how many variants are wrong.
 local function measure(device, batch, sequence, opt, out)
   local check = require "tilelab.against_reference"
   local args, small = tensors(device, batch, sequence), tensors(device, 1, opt.check_sequence)
-  local contenders, plans = {}, {}
+  local contenders, wrong = {}, 0
   for _, v in ipairs(VARIANTS) do
     local name = v[1] .. " " .. v[2]
-    local right, wrong = check(small(v[1], v[2]))
     local plan, why = lab.plan(args(v[1], v[2]))
-    if right and plan then
+    local right, message
+    if plan then right, message = check(small(v[1], v[2])) end
+    if right then
       plan:launch() -- the gradients read what the forward pass wrote
-      contenders[#contenders + 1], plans[name] = { name = name, plan = plan }, plan
+      contenders[#contenders + 1] = { name = name, plan = plan }
     else
-      io.stderr:write(("%s, sequence %d: left out: %s\n"):format(name, sequence, tostring(why or wrong)))
+      wrong = wrong + (plan and 1 or 0)
+      io.stderr:write(("%s, sequence %d: %s\n"):format(name, sequence, plan and ("wrong at %d tokens: %s"):format(
+        opt.check_sequence, message) or "left out: " .. why))
     end
   end
-  if #contenders == 0 then return end
+  if #contenders == 0 then return 0, wrong end
   local timed = lab.measure { contenders = contenders, rounds = opt.rounds, seed = 1 }
-  for _, item in ipairs(timed) do
-    local plan, time_us = plans[item.name], item.stats.median
+  for i, item in ipairs(timed) do
+    local plan, time_us = contenders[i].plan, item.stats.median
     local tflops = plan:flops() / time_us * 1e-6
     out:row { op = plan.op, variant = plan.variant, batch = batch, sequence = sequence, heads = HEADS,
       kv_heads = KV_HEADS, head_dim = HEAD_DIM, time_us = time_us, time_us_lo = item.stats.median_lo,
@@ -50,6 +55,7 @@ local function measure(device, batch, sequence, opt, out)
       power_w = item.state and item.state.power_w or "-", workspace_bytes = plan:workspace() }
     print(("%-36s %d x %-5d %9.1f us %7.1f TFLOP/s"):format(item.name, batch, sequence, time_us, tflops))
   end
+  return #contenders, wrong
 end
 
 lab.main(function()
@@ -67,9 +73,14 @@ lab.main(function()
   lab.plan(tensors(device, 1, 128)("attention", "cudnn_sdpa")) -- opens cuDNN, whose version the provenance has then
   local out = lab.recorded.open { experiment = "attention", device = device, out = opt.out,
     kernels = { "attention" }, record = opt.record, seed = 1, extra = { rounds = opt.rounds } }
+  local written, wrong = 0, 0
   for _, sequence in ipairs(opt.sequences) do
-    measure(device, math.max(1, math.floor(opt.tokens / sequence)), sequence, opt, out)
+    local rows, failed = measure(device, math.max(1, math.floor(opt.tokens / sequence)), sequence, opt, out)
+    written, wrong = written + rows, wrong + failed
     collectgarbage()
   end
-  lab.draw.print(lab.draw.record(out:close(), { folder = opt.out }))
+  if written == 0 and wrong == 0 then lab.check(nil, "no variant runs on " .. device.name) end
+  if wrong > 0 then out:keep() end
+  if written > 0 then lab.draw.print(lab.draw.record(out:close(), { folder = opt.out })) end
+  return wrong == 0
 end)

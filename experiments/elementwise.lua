@@ -39,9 +39,18 @@ lab.main(function()
     { "out", "string", "out/elementwise", "folder for the results", value = "FOLDER" },
     { "record", "boolean", false, "keep the result under experiments/recorded" },
   }
-  local device, cases = lab.check(lab.gpu(opt.device)), require "tilelab.elementwise.cases"
-  local only, wrong = {}, 0
-  for _, op in ipairs(opt.only) do only[op] = true end
+  local cases, ops, known, only, wrong = require "tilelab.elementwise.cases", {}, {}, {}, 0
+  for _, case in ipairs(cases.list()) do
+    if not known[case.op] then known[case.op], ops[#ops + 1] = true, case.op end
+  end
+  for _, op in ipairs(opt.only) do
+    if not known[op] then
+      lab.usage_error("--only: there is no '%s' among them; choose from %s", op, table.concat(ops, ", "))
+    end
+    only[op] = true
+  end
+  if opt.record and #opt.only > 0 then lab.usage_error("--only measures a part; --record keeps the whole") end
+  local device = lab.check(lab.gpu(opt.device))
   local out = lab.recorded.open { experiment = "elementwise", device = device, out = opt.out, seed = 1,
     kernels = { "adamw", "combine", "cross_entropy", "embedding", "permute", "probe", "rmsnorm", "rope", "router",
       "swiglu" }, record = opt.record, extra = { rounds = opt.rounds, tokens = opt.tokens } }

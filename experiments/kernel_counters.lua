@@ -44,5 +44,5 @@ lab.main(function()
       print(("%-20s %-28s %16.6g %s"):format(row.kernel, row.quantity, row.value, row.unit))
     end
   end
-  module.draw(out:close(), { folder = opt.out })
+  lab.draw.print(lab.draw.record(out:close(), { folder = opt.out }))
 end)

@@ -54,5 +54,5 @@ lab.main(function()
       time_us = stats.median, time_us_lo = stats.median_lo, time_us_hi = stats.median_hi, samples = stats.n }
     print(("%-14s %9.3f us [%.3f, %.3f]"):format(path, stats.median, stats.median_lo, stats.median_hi))
   end
-  require("tilelab.draw.launch_overhead").draw(out:close(), { folder = opt.out })
+  lab.draw.print(lab.draw.record(out:close(), { folder = opt.out }))
 end)

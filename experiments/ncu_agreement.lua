@@ -49,5 +49,5 @@ lab.main(function()
   local out = lab.recorded.open { experiment = "ncu_agreement", device = device, out = opt.out,
     kernels = { "m_grouped_gemm", "probe" }, record = opt.record, seed = 1 }
   require("tilelab.ncu").compare { device = device, launches = list, ncu = opt.ncu, out = out }
-  require("tilelab.draw.ncu_agreement").draw(out:close(), { folder = opt.out })
+  lab.draw.print(lab.draw.record(out:close(), { folder = opt.out }))
 end)

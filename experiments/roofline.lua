@@ -52,5 +52,5 @@ lab.main(function()
     extra = { rounds = opt.rounds } }
   roofline.measure { device = device, kernels = list, rounds = opt.rounds, out = out,
     copy = copy(536870912), near_copy = copy(4194304) }
-  require("tilelab.draw.roofline").draw(out:close(), { folder = opt.out })
+  lab.draw.print(lab.draw.record(out:close(), { folder = opt.out }))
 end)

@@ -36,5 +36,5 @@ lab.main(function()
     kernels = { "gemm", "m_grouped_gemm", "probe" }, record = opt.record, seed = 1 }
   local line = lab.check(lab.timeline { device = device, interval_us = opt.interval_us, run = run })
   for _, row in ipairs(module.rows(line)) do out:row(row) end
-  module.draw(out:close(), { folder = opt.out })
+  lab.draw.print(lab.draw.record(out:close(), { folder = opt.out }))
 end)

@@ -88,9 +88,9 @@ end
 --                colour, dash and point [position], so that a backend looks alike in all figures;
 --                style "both", "line", "points" ["both"; "line" beyond 30 points] and dotted (thin:
 --                a fit, an extrapolation) are for lines; key=false leaves it out of the key
---   points       list of {x=, y=, lo?=, hi?=, mark?=}; x is a number, for bars and rows any text or
+--   points       list of {x=, y=, lo?=, hi?=, mark?=, gain?=}; x is a number, for bars and rows any text or
 --                number; NaN or no y is a gap; mark=true highlights (trace), or draws small (roofline:
---                the second memory level)
+--                the second memory level); gain (steps) is written in the place of y over the y above
 --   logx? logy?  true, 2 or 10 (true: x in base 2 when every x is a power of two)
 --   xtics?       numbers or {number, label} pairs; yrange? {lo, hi}, either may be nil
 --   zero?        true: y starts at 0, false: never [0 when the data come near it; bars always]

@@ -36,6 +36,17 @@ function rows.median(values)
   return n > 0 and (values[(n + 1) // 2] + values[n // 2 + 1]) / 2 or nil
 end
 
+-- Rows of a list that hold these texts: {column = text}.
+function rows.where(list, conditions)
+  local kept = {}
+  for _, row in ipairs(list) do
+    local keep = true
+    for column, text in pairs(conditions) do keep = keep and row[column] == text end
+    if keep then kept[#kept + 1] = row end
+  end
+  return kept
+end
+
 local function all_integers_or_text(data, column)
   for _, row in ipairs(data.rows) do
     local value = tonumber(row[column])

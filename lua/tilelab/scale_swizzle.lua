@@ -4,9 +4,9 @@
 --   scale_swizzle.plan(args) -> its plan, whose tunables are the kernel's own choice | nil, message, "illegal"
 --
 -- K groups go to smxx_registers. For the other groupings sm90_bulk, which loads a row tile by one instruction and
--- has four in flight a block, pays where blocks take more than one in turn and rows are long enough: on an H200 it
--- reaches 0.94 of a copy's speed at (131072,224), smxx_registers 0.86; 0.94 and 0.91 for 32 slices of (2560,96);
--- 0.82 and 0.88 at (131072,64), 0.71 and 0.80 at (16640,160).
+-- has four in flight a block, pays where blocks take more than one in turn and rows are long enough. As recorded on an
+-- H200 (scale_swizzle.tsv) it reaches 0.97 of a copy's speed at (131072,224), smxx_registers 0.88; 0.90 and 0.89 for
+-- 32 slices of (2560,96); 0.82 and 0.90 at (131072,64), 0.73 and 0.86 at (16640,160).
 
 local lab = require "tilelab"
 

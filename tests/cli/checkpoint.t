@@ -62,6 +62,11 @@ grep -q "1 of 2 runs are complete; the one that was cut goes on after update [46
 ok $? "and says where it went on"
 [ "$(columns "$out/updates.tsv")" = "$(columns "$dir/whole/updates.tsv")" ]
 ok $? "with the losses of a study that nobody interrupted, digit for digit"
+grep -q "^# resumed: .*rapidgemm, 2 layers, repetition 1 after update ${last##*-00000}\$" "$out/updates.tsv" &&
+    grep -q "^Note: went on from a checkpoint: .*after update ${last##*-00000}\. " "$dir/log"
+ok $? "the provenance and the report say where a run went on"
+! grep -q "^study_minutes" "$out/summary.tsv" && grep -q "^study_minutes" "$dir/whole/summary.tsv"
+ok $? "and nothing how long such a study took"
 [ -z "$(ls "$store")" ]
 ok $? "a complete study leaves no checkpoint, and nothing of one that was cut off"
 

@@ -158,6 +158,10 @@ refused "layers below 1" "--layers 0,1" --layers 0,1
 refused "more repetitions than anybody means" "--repetitions 1000000000000: give" --repetitions 1000000000000
 refused "an output folder without a name" "--out: the name of a folder" --out ""
 refused "bf16 on the CPU" "--precision bf16: the CPU trains in fp32" --device cpu --precision bf16
+refused "a side study of another routing" "--record-as multinomial: the study's routing is model; give --routing multinomial" \
+    --device cpu --record-as multinomial
+refused "of no greater depth" "--record-as depth3: the study's greatest depth is 2; give --layers 3" \
+    --device cpu --record-as depth3
 refused "a model that does not fit" "--layers 2000: rapidgemm of 30b-a3b needs .* GB: parameters .* give fewer --layers" \
     --device cpu --model 30b-a3b --layers 1,2000
 refused "text missing" "--text: .*absent.txt.*No such file" --text "$dir/absent.txt" --out "$dir/e"

@@ -1,7 +1,8 @@
 -- Runs experiments/layer_breakdown.lua, elementwise.lua or attention.lua with kernels of the CPU in the place of
 -- a GPU's, on a clock that a launch moves on by its logical bytes and FLOPs:
--- build/tilelab tests/lua/fake_step.lua SCRIPT ARGUMENTS. With FAIL=counters in the environment counters are
--- refused; with FAIL=order one recorded update launches one kernel less; with FAIL=wrong rope does nothing.
+-- build/tilelab tests/lua/fake_step.lua SCRIPT ARGUMENTS. In the environment FAIL=counters: counters are refused;
+-- FAIL=counting: they fail at the tenth launch; FAIL=order: one recorded update launches one kernel less;
+-- FAIL=wrong: rope and attention do nothing; FAIL=missing: there is no cuDNN.
 
 local lab = require "tilelab"
 local Step = require "tilelab.breakdown.step"
@@ -57,6 +58,7 @@ end
 
 function lab.plan(args)
   local made, message, code
+  if fail == "missing" and args.variant:find "^cudnn" then return nil, "cuDNN is not installed", "unsupported" end
   if args.op ~= "probe_copy" then
     local ok
     ok, made, message, code = pcall(plan, stand_in(args))
@@ -70,7 +72,9 @@ function lab.plan(args)
     bytes = function() return bytes end, workspace = function() return 0 end, algorithm = function() end,
     launch = function()
       launched = launched + 1
-      if fail == "wrong" and args.op == "rope" and args.variant ~= "cpu_plain" then return end
+      if fail == "wrong" and (args.op == "rope" or args.op == "attention") and args.variant ~= "cpu_plain" then
+        return
+      end
       if fail == "order" and recording and launched % 1500 == 0 then return end
       if made then made:launch() end
       pass { kind = "kernel", name = args.op, symbol = args.op .. "/" .. args.variant, duration_us = duration_us }
@@ -100,7 +104,10 @@ methods(sample, {
     return totable(t)
   end,
 })
-methods(cpu, { clock_mark = function() end, clock_mhz = function() return 1700 end })
+local session_open = false
+methods(cpu, { clock_mhz = function() return 1700 end, clock_mark = function()
+  assert(not session_open, "a session of counters is open while launches are timed")
+end })
 
 function lab.activity_records(fn)
   recording = {}
@@ -117,8 +124,12 @@ function lab.counters()
   return "GH100"
 end
 function lab.profile_passes() return 1 end
+function lab.profile_close() session_open = false end
+local counted = 0
 function lab.profile(spec)
   local values = {}
+  session_open, counted = true, counted + 1
+  if fail == "counting" and counted == 10 then return nil, "the driver lost the counters", "io" end
   spec.run()
   for i, name in ipairs(lab.metrics.collect(spec)) do values[name] = 10 * i end
   return values

@@ -535,7 +535,7 @@ function builders.scale_swizzle_causes(add)
             in_flight_kib = kernel[1] == "smxx_registers" and 72 / step or nil })
       end
     end
-    if p.rows == 8192 and p.groups == 8 and p.cols == 4096 and kernel[1] == "sm90_tma" then
+    if p.rows == 8192 and p.groups == 8 and kernel[1] == "sm90_tma" then
       for _, blocks in ipairs { 2, 4 } do
         for _, stages in ipairs { 1, 2, 4 } do
           row("in_flight", p, kernel[1], ("blocks_per_multiprocessor=%d num_stages=%d"):format(blocks, stages),

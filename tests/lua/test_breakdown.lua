@@ -143,6 +143,9 @@ t.is(expression.value("max idle_pct where backend=rapidgemm pass=update kernel_c
 local files = lab.draw.record(data, { folder = folder / "figures" })
 t.is(#files, 4, "time of a layer, and counters of each backend")
 t.like(t.read(folder / "figures/layer_time.dat"), "grouped GEMM", "parts by kind of work")
+local parts = t.read(folder / "figures/layer_time.dat")
+t.ok(parts:find("padding, zeroing, counts", 1, true) and parts:find("idle", 1, true),
+  "what padding costs is apart from waiting")
 t.like(t.read(folder / "figures/layer_counters_rapidgemm.dat"), "dense gemm, backward", "counters by class and pass")
 lab.recorded.folder = real
 t.done()

@@ -40,6 +40,27 @@ for _, routing in ipairs { "model", "multinomial" } do
   t.ok(not lab.stat(path .. ".new"), "and nothing else is left")
 end
 
+do -- killed while one is removed
+  local checkpoint, real = require "tilelab.model.checkpoint", os.remove
+  local place, removed = folder / "removed", 0
+  build():save(place, {})
+  os.remove = function(file) -- luacheck: ignore
+    removed = removed + 1
+    if removed > 2 then error "killed" end
+    return real(file)
+  end
+  t.ok(not pcall(checkpoint.remove, place), "a removal that ends on the way")
+  os.remove = real -- luacheck: ignore
+  t.ok(not lab.stat(place), "leaves no folder under the name of a whole one")
+  local left
+  for _, name in ipairs(lab.list(folder / ".")) do
+    if name:find "^removed" then left = name end
+  end
+  t.ok(left and left:find(checkpoint.unfinished), "but one that counts as unfinished")
+  checkpoint.remove(folder / left)
+  t.ok(not lab.stat(folder / left), "which can be removed")
+end
+
 local path = folder / "model"
 local function refused(name, pattern, model, facts)
   local loaded, message = model:load(path, facts or { text = text.sha256 })

@@ -8,7 +8,7 @@ local bootstrap = require "tilelab.depth.bootstrap"
 local figures = require "tilelab.depth.figures"
 
 -- Specifications of a study of 25 updates with 2 % of noise; time_s = layers * slope[backend].
-local function build(backends, slope, folder)
+local function build(backends, slope)
   local rows, noise = {}, bootstrap.generator(4)
   for _, backend in ipairs(backends) do
     for layers = 1, 2 do
@@ -19,21 +19,19 @@ local function build(backends, slope, folder)
     end
   end
   local result, info = analysis.run(rows, {warmup = 5, replicates = 100, backends = backends})
-  return figures.build(result, info, {folder = folder or "out", caption = {device = "cpu",
-    note = "CPU reference, no performance claim"}}), info
+  return figures.build(result, info, {device = "cpu", note = "CPU reference, no performance claim"}), info
 end
 
 local SLOPE = {rapidgemm = 0.01, deepgemm = 0.011}
 local specs, info = build({"rapidgemm", "deepgemm"}, SLOPE)
-local paths = {}
+local names = {}
 for i, spec in ipairs(specs) do
-  paths[i] = spec.kind .. " " .. spec.path
-  t.is(spec.caption.note, "CPU reference, no performance claim", spec.path .. ": the note is kept")
+  names[i] = spec.kind .. " " .. spec.name
+  t.is(spec.caption.note, "CPU reference, no performance claim", spec.name .. ": the note is kept")
   t.ok(spec.xlabel ~= "" and spec.ylabel ~= "" and spec.caption.n and spec.caption.statistic,
-    spec.path .. ": says what it shows")
+    spec.name .. ": says what it shows")
 end
-t.is(table.concat(paths, ", "),
-  "bars out/throughput, lines out/time_per_token, lines out/gain, trace out/trace", "four figures")
+t.is(table.concat(names, ", "), "bars throughput, lines time_per_token, lines gain, trace trace", "four figures")
 t.is(specs[1].caption == specs[2].caption, false, "captions are separate tables")
 t.is(specs[1].series[2].points[1].x, "1 layer", "bars are labelled by depth")
 local line = specs[2].series[3].points
@@ -72,9 +70,11 @@ if present then
   os.remove(folder)
   assert(os.execute("mkdir '" .. folder .. "'"))
   for _, study in ipairs {SLOPE, {rapidgemm = 0, deepgemm = 0}} do
-    for _, spec in ipairs((build({"rapidgemm", "deepgemm"}, study, folder))) do
+    for _, spec in ipairs((build({"rapidgemm", "deepgemm"}, study))) do
+      local name = spec.name
+      spec.name, spec.path = nil, folder .. "/" .. name
       local files, message = figure.draw(spec)
-      t.ok(files and files.gp, spec.path:match("[^/]+$") .. " is drawn " .. (message or ""))
+      t.ok(files and files.gp, name .. " is drawn " .. (message or ""))
     end
   end
   assert(os.execute("rm -r '" .. folder .. "'"))

@@ -31,7 +31,8 @@ local info = { backends = { "a" }, layers = { 1 } }
 local used = utilisation.rows(result, info, config, "NVIDIA H200")
 t.is(("%d %s %s %s"):format(#used, used[1].figure, used[2].figure, used[1].unit), "2 mfu_1 mfu_layer %", "rows")
 t.ok(math.abs(used[2].value - 100 * 3 * layer * 5e5 / 989.5e12) < 1e-9, "of a layer: its FLOPs times R over the peak")
-t.ok(used[1].lo < used[1].value and used[1].hi > used[1].value and used[2].hi == nil, "intervals follow, if closed")
+t.ok(used[1].lo < used[1].value and used[1].hi > used[1].value and used[2].lo > 0 and used[2].hi == math.huge,
+  "intervals follow, open ones too")
 t.like(utilisation.text(used, info, config, "NVIDIA H200"), "at 1 layer +a 20%.8 %%", "in words")
 t.like(utilisation.text(used, info, config, "NVIDIA H200"), "peak = 989.5 TFLOP/s", "with the formula")
 t.is(#utilisation.rows(result, info, config, "CPU"), 0, "nothing without a peak")
@@ -85,6 +86,9 @@ local off = sides.linearity(main, deeper)
 t.is(#off, 1, "of the backends that both studies have")
 t.is(("%s %d %.3f %.3f %.3f"):format(off[1].backend, off[1].layers, off[1].t, off[1].line, off[1].percent),
   "rapidgemm 3 41.000 35.000 17.143", "three layers against the line through one and two")
+local several = record("depth_scaling_several", { 1, 2, 3 }, { "rapidgemm" })
+off = sides.linearity(main, several)
+t.is(("%d %.3f"):format(off[1].layers, off[1].percent), "3 17.143", "of a study of several depths, the greatest")
 local line = sides.lines(main, off).rapidgemm
 t.is(("%d %g %.3f %.3f"):format(#line.measured, line.line[1].x, line.line[1].y, line.line[2].y), "3 1 15.000 35.000",
   "the line and what was measured")
@@ -101,6 +105,8 @@ local names, by_name = {}, {}
 for i, spec in ipairs(curves.build(main, analysed, about)) do names[i], by_name[spec.name] = spec.name, spec end
 t.is(table.concat(names, " "), "loss expert_load experts_empty published", "figures")
 t.is(#by_name.loss.series[2].points, 100, "a point an update")
+t.is(by_name.loss.caption.note, "No backend's loss differs from that of rapidgemm by more than 0.0e+00 of it",
+  "and how far backends are apart")
 t.is(by_name.expert_load.series[1].points[1].y, 3.0, "the load of the first update")
 local published = by_name.published.series
 t.is(#published, 4, "ours and the published backends")
@@ -111,6 +117,7 @@ t.is(#curves.build(never, analysed, about), 3, "no figure of what never happens"
 local depth3 = lab.recorded.module "depth_scaling_depth3"
 local drawn = depth3.draw(lab.recorded.read(deeper.path), { folder = folder / "f" })
 t.like(t.read(drawn[1].caption), "rapidgemm at 3 layers: %+17%.14 %% off the line", "a figure of linearity")
+t.like(t.read(drawn[1].caption), "n = 80 updates in each of 1 run at the greatest depth", "and of how many runs")
 
 -- How long it took.
 
@@ -121,6 +128,8 @@ t.is(wall.minutes(folder / ".", runs), nil, "a run is missing")
 wall.note(folder / ".", runs[2], 60)
 wall.note(folder / ".", runs[2], 90)
 t.is(wall.minutes(folder / ".", runs), 2.0, "a run that is made again counts once")
+wall.note(folder / ".", runs[2], nil)
+t.is(wall.minutes(folder / ".", runs), nil, "nor has one that went on from a checkpoint a time of its own")
 wall.note(folder / ".", runs[1], 1)
 t.is(wall.minutes(folder / ".", runs), nil, "the first run starts anew")
 t.done()

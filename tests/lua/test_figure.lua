@@ -348,6 +348,10 @@ t.like(t.read(files.dat), '2\t500\t490\t510\t"second"\t"500 %(200×%)"\n1\t2.5\t
 t.like(t.read(files.caption), "Beside each bar: its value and, in brackets, that over the bar of the same series "
   .. "above it%.", "steps: the caption says so")
 t.like(t.read(files.gp), "set xrange %[0:", "steps: bars start at zero")
+files = written({kind = "steps", series = {{name = "32 experts", points = {{x = "first", y = 200},
+  {x = "second", y = 300, gain = 1.47}, {x = "third", y = 330}}}}})
+t.like(t.read(files.dat), '"300 %(1%.47×%)"\n[^\n]*"330 %(1%.10×%)"', "steps: a gain that was measured takes its place")
+t.like(t.read(files.caption), "in brackets, its gain over the bar", "steps: as the caption says")
 files = written({kind = "spans", series = {{name = "forward", points = {{x = "experts", y = 3, lo = 2, hi = 4}}}}})
 t.like(t.read(files.caption), "Each span is", "spans: the caption calls them so, and no error bars")
 t.ok(not t.read(files.caption):find("Error bars"), "spans: ends are no intervals")

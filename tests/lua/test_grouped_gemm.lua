@@ -4,10 +4,10 @@ local t = dofile("tests/lua/tap.lua")
 local lab = require "tilelab"
 local core = require "tilelab_core"
 local expression = require "tilelab.expression"
-local figures = require "tilelab.grouped_gemm.figures"
 local grouped = require "tilelab.grouped"
 local made_up = dofile("tests/lua/made_up.lua")
 local problem = require "tilelab.grouped_gemm.problem"
+local rows = require "tilelab.rows"
 local summary = require "tilelab.grouped_gemm.summary"
 
 local folder <close> = t.folder()
@@ -179,13 +179,19 @@ end
 data.rows = all
 lab.draw.record(data, { folder = folder / "figures" })
 t.like(t.read(folder / "figures/grouped_gemm_32.caption.txt"), "SM at 1610 to 1640 MHz", "the clock of the rows drawn")
+for _, row in ipairs(data.rows) do
+  if row.variant:find "^torch" then row.sm_clock_mhz = "999" end
+end
+lab.draw.record(data, { folder = folder / "figures" })
+t.ok(not t.read(folder / "figures/grouped_gemm_32.caption.txt"):find "999", "not of torch's, which are not drawn there")
+t.like(t.read(folder / "figures/grouped_gemm_share.caption.txt"), "SM at 999 to", "but where they are")
 
 -- Where every other variant was wrong or left out, the dense product is drawn alone or nothing is.
 
 for experiment, count in pairs { grouped_gemm = 3, rows_per_expert = 2, raster = 0, gemm_ladder = 0,
   wgrad_epilogue = 0 } do
   local alone = made_up.record(experiment, folder / "out")
-  alone.rows = figures.where(alone.rows, { variant = "cublaslt_dense" })
+  alone.rows = rows.where(alone.rows, { variant = "cublaslt_dense" })
   local ok, drawn = pcall(lab.draw.record, alone, { folder = folder / "alone" })
   t.ok(ok and #drawn == count, ("%s of the dense product alone: %s"):format(experiment, ok and #drawn or drawn))
 end

@@ -276,6 +276,21 @@ do -- attention of cuDNN beside fp32 activations
   t.ok(types ~= "converted", "nothing is converted in bf16")
 end
 
+do -- what the machine refuses
+  local plan = lab.plan
+  for code, said in pairs { illegal = "moe fprop: no library", memory = "moe fprop, workspace: no library" } do
+    function lab.plan(args) -- luacheck: ignore
+      if args.op == "m_grouped_gemm" then return nil, "no library", code end
+      return plan(args)
+    end
+    local ok, model, message = pcall(step.build, { device = device, backend = "rapidgemm", seed = 1,
+      config = presets.config("tiny", { layers = 1, sequence = 16 }) })
+    t.ok(ok and model == nil, code .. ": no model, and no defect")
+    t.is(message, said, "but what was refused, and where")
+  end
+  lab.plan = plan -- luacheck: ignore
+end
+
 do -- memory
   local memory = require "tilelab.model.memory"
   local config = presets.config("tiny", { layers = 2 })

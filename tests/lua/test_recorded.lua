@@ -150,7 +150,7 @@ for _, item in ipairs(recorded.list()) do
       figure.caption:match("[^/]*$") .. ": device and commit in the caption")
   end
   local expected = ({ roofline = 2, kernel_counters = 3, grouped_gemm = 7, rows_per_expert = 4, raster = 3,
-    gemm_ladder = 5, wgrad_epilogue = 4, scale_swizzle = 3, scale_swizzle_causes = 4, roofline_samples = 0,
+    gemm_ladder = 5, wgrad_epilogue = 4, scale_swizzle = 3, scale_swizzle_causes = 5, roofline_samples = 0,
     layer_breakdown = 4, depth_scaling = 6, depth_scaling_summary = 0 })[item.experiment] or 1
   t.is(#files, expected, ("%s: %d figures"):format(item.experiment, expected))
 end

@@ -188,6 +188,15 @@ t.is(timing.ratio(timed[1], timed[3]), 0.5, "median of ratios")
 timed = timing.rounds { device = cpu, contenders = contenders(false), rounds = 7, flush = "dirty" }
 t.ok(timed[2] == false and timed[3].stats.median == 4, "without records of copies, the kernels have theirs")
 t.is(timing.best(timed, { 1, 2 }), 1, "and the best is one of them")
+do -- records of copies that come in some regions only
+  local launches, kernel, copy = 0, { launch = function() record("a", 2) end }, { memcpy = true }
+  function copy.launch()
+    launches = launches + 1
+    if launches > 100 then record("copy", 3, "copy") end
+  end
+  local part = timing.rounds { device = cpu, contenders = { kernel, copy }, rounds = 4100, flush = "dirty" }
+  t.ok(part[2] == false and #part[1].samples_us == 4100, "copies that lack rounds are compared with nothing")
+end
 t.error(function()
   timing.rounds { device = cpu, contenders = { { launch = function() end } }, rounds = 3, flush = "dirty" }
 end, "0 kernels were recorded in 3 rounds of 1", "a launch without a record")

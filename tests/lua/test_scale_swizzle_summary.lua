@@ -24,10 +24,28 @@ t.like(text, "\n8192 +4096 +30000 +26%.22 +20%.22 +2563 +1144 +11212%.8 +99%.232
 t.like(text, "rank correlation of %-?%d%.%d%d", "occupancy against throughput")
 t.like(text, "smxx_registers, 4096 columns: from 51 to 5 %% the time grows 2%.9%d%-fold; above %d+ %% more occupancy "
   .. "brings less than 5 %%", "occupancy alone")
-t.like(text, "2 blocks of 4 warps: 20 KiB a multiprocessor take 1%.33 times as long as 80", "bytes in flight")
-t.like(text, "8%-byte loads take 1%.08 times as long", "half the bytes a load")
+for _, cols in ipairs { "4096", "512" } do -- each shape for itself: the shorter one takes a fraction of the time
+  t.like(text, cols .. " columns, 2 blocks of 4 warps: 20 KiB a multiprocessor take 1%.33 times as long as 80",
+    "bytes in flight, " .. cols)
+  t.like(text, cols .. " columns, at 25 %% occupancy: 8%-byte loads take 1%.08 times as long", "half the bytes a load")
+  t.like(text, cols .. " columns, with the bytes held: 64 threads a block take 1%.18 times as long as 256",
+    "more warps")
+end
+local drawn_causes = lab.draw.record(causes, { folder = folder / "whole" })
+for _, cols in ipairs { "4096", "512" } do
+  local points = t.read(("%s/scale_swizzle_in_flight_%s.dat"):format(folder / "whole", cols))
+  t.is(select(2, points:gsub("\n20\t", "")), 1, "the figure of " .. cols .. " columns has one point at 20 KiB")
+end
+t.is(#drawn_causes, 5, "occupancy held and bytes in flight of both shapes, and stalls")
 t.like(text, "smxx_registers at 131072 x 64 %+0%.64 of 6%.39 us", "waiting for the group ends")
 t.like(text, "takes 0%.61 us, 27 %% of 2%.22 us at 2048 x 512 and 3 %% of 20%.22 us at 8192 x 4096", "launch")
+
+-- A reason without a column of its own among the causes.
+for _, row in ipairs(data.rows) do
+  if row.variant == "smxx_naive" and row.top_stall ~= "-" then row.top_stall = "not_selected" end
+end
+t.like(summary.text(data, causes), "\nk_groups %(8192,4096%) G=8 +smxx_naive [^\n]* not_selected\n",
+  "warps wait most for what the largest share of all reasons is")
 
 -- What limits first.
 

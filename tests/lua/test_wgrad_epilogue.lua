@@ -32,7 +32,20 @@ t.ok(lines("wgrad_epilogue_zeroing"):find("w13, 32", 1, true) ~= nil, "zeroing: 
 t.ok(lines("wgrad_epilogue_bytes"):find("w2, 128: loaded", 1, true) ~= nil, "bytes: ways of a problem")
 t.like(t.read(files[1].caption), "fp32 weight gradients: 32768 rows over 32 experts, multinomial sizes",
   "captions say the conditions")
+for _, name in ipairs { "zeroing", "bytes" } do
+  t.like(t.read(folder / ("figures/wgrad_epilogue_%s.caption.txt"):format(name)),
+    "loaded: sm90_ragged; added by TMA, which it does not do: sm90_cooperative", name .. ": whose kernel each way is")
+end
 t.like(t.read(folder / "figures/wgrad_epilogue_bytes.caption.txt"), "%(n = 1 launch%)", "bytes are read once")
+
+do -- a machine that refuses counters
+  local ok, uncounted = pcall(made_up.record, "wgrad_epilogue", folder / "uncounted", function(row)
+    row.dram_read_bytes, row.dram_write_bytes = "-", "-"
+  end)
+  t.ok(ok, "times are a record without counters " .. (ok and "" or tostring(uncounted)))
+  local drawn = ok and lab.draw.record(uncounted, { folder = folder / "uncounted" }) or {}
+  t.is(#drawn, 3, "and all figures but that of bytes are drawn")
+end
 
 local whole = t.read(lab.recorded.path("wgrad_epilogue", "cpu"))
 local function refused(pattern, with, message, name)

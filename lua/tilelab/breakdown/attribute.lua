@@ -71,8 +71,8 @@ function attribute.idle(records)
   return idle, first and (last - first) * 1e-3 or 0
 end
 
--- Sums over records: {[key(label, record)] = {launches, time_us, idle_us, labels = list}}, in the order of first
--- occurrence as a list with by_key. `idle`: of attribute.idle.
+-- Sums over records: list of {key = key(label, record), launches, time_us, idle_us, records = positions}, in the
+-- order of first occurrence, and by_key. `idle`: of attribute.idle.
 function attribute.sums(records, labels, idle, key)
   local result = { by_key = {} }
   for i, record in ipairs(records) do

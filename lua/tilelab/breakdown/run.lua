@@ -4,6 +4,7 @@
 local lab = require "tilelab"
 local core = require "tilelab_core"
 local Step = require "tilelab.breakdown.step"
+local attention = require "tilelab.model.attention"
 local backends = require "tilelab.model.backends"
 local gemm_choices = require "tilelab.model.gemm_choices"
 local presets = require "tilelab.model.presets"
@@ -25,13 +26,15 @@ local function check(opt)
   end
 end
 
--- The writer of a record, opened by its first row: the provenance then names the libraries that the step uses.
-local function writer_of(out, name, opt)
+-- The writer of a record, opened by its first row: the provenance then names the libraries that the step uses, and
+-- the attention that was chosen, which is the same for all backends and depths.
+local function writer_of(out, name, step, opt)
   if not out[name] then
     out[name] = lab.recorded.open { experiment = name, device = opt.device, out = opt.out, record = opt.record,
       seed = opt.seed, kernels = opt.kernels, extra = { tokens_an_update = opt.tokens, recorded_updates = opt.updates,
         flag_model = opt.model, flag_precision = opt.precision, flag_routing = opt.routing,
-        flag_micro_batch = opt.micro_batch, flag_text = opt.text.name, flag_text_sha256 = opt.text.sha256 } }
+        flag_micro_batch = opt.micro_batch, flag_text = opt.text.name, flag_text_sha256 = opt.text.sha256,
+        flag_attention = attention.name(step.model.attention), flag_gemms = opt.gemms or "chosen anew" } }
   end
   return out[name]
 end
@@ -39,7 +42,7 @@ end
 local function put(out, name, list, step, opt)
   for _, row in ipairs(list) do
     row.backend, row.layers, row.precision = step.backend, step.layers, opt.precision
-    writer_of(out, name, opt):row(row)
+    writer_of(out, name, step, opt):row(row)
   end
 end
 
@@ -58,6 +61,8 @@ end
 
 local function measure(opt, out, name, backend, layers)
   local step = Step.new(opt, backend, layers)
+  local reason = step.model.attention.reason
+  if reason and not next(out) then say("attention: %s; %s", attention.name(step.model.attention), reason) end
   for _ = 1, opt.warmup do step:update() end
   local host_us = step:timed(opt.updates)
   step:learn()

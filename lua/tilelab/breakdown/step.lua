@@ -158,18 +158,19 @@ function Step:count()
   if not chip then return nil, message end
   local passes = lab.check(lab.profile_passes { device = self.device, groups = { "PAPER" } })
   if passes ~= 1 then return nil, ("the group PAPER takes %d passes here"):format(passes) end
-  local counted = {}
-  self:through({ self.model.later, self.model.optimiser }, function(label, plan)
+  local counted, lists = {}, { self.model.later, self.model.optimiser }
+  local ok, failure = pcall(self.through, self, lists, function(label, plan)
     if not label.plan then return plan:launch() end
     local values = lab.check(lab.profile { device = self.device, groups = { "PAPER" }, flush = false,
       warmup = false, quiet = true, run = function() plan:launch() end })
     counted[label] = lab.metrics.by_label(values)
   end, function()
-    for _, list in ipairs { self.model.later, self.model.optimiser } do
+    for _, list in ipairs(lists) do
       for _, entry in ipairs(list) do entry.plan:launch() end
     end
   end)
-  lab.profile_close()
+  lab.profile_close() -- an open session would slow down what is timed next
+  if not ok then error(failure, 0) end
   return counted
 end
 

@@ -84,6 +84,22 @@ function arguments.repetitions(repetitions)
   return nil
 end
 
+-- What a study must be to be kept under that name beside the main one. study: {routing, precision, layers}, resolved.
+function arguments.record_as(side, study)
+  local function other(what, value, remedy)
+    return ("--record-as %s: the study's %s is %s; give %s"):format(side, what, value, remedy)
+  end
+  if side == "multinomial" and study.routing ~= side then
+    return other("routing", study.routing, "--routing multinomial")
+  end
+  if side == "fp32" and study.precision ~= side then return other("precision", study.precision, "--precision fp32") end
+  if side == "depth3" then
+    local deepest = math.max(table.unpack(study.layers))
+    if deepest < 3 then return other("greatest depth", deepest, "--layers 3") end
+  end
+  return nil
+end
+
 -- The first fault of options {updates, warmup, top, layers, backends, repetitions}, or nil.
 function arguments.check(options, known_backends)
   return arguments.updates(options.updates, options.warmup)

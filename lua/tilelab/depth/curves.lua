@@ -26,7 +26,7 @@ local function over_updates(data, column, backends)
   return series, deepest
 end
 
--- The largest difference of a column between backends at one update, relative.
+-- The largest difference of a column between any backend and the first at one update, relative to the first's.
 local function apart(series)
   local worst = 0
   for i = 2, #series do
@@ -42,7 +42,8 @@ local function layers_text(count) return count == 1 and "1 layer" or count .. " 
 
 local function loss(data, info)
   local series, deepest = over_updates(data, "loss", info.backends)
-  local note = #series > 1 and ("Backends differ by %.1e of the loss at most"):format(apart(series)) or nil
+  local note = #series > 1 and ("No backend's loss differs from that of %s by more than %.1e of it"):format(
+    series[1].name, apart(series)) or nil
   return { name = "loss", kind = "lines", xlabel = "Update", ylabel = "Loss (nats)", series = series,
     caption = { what = ("Mean cross-entropy of each update, first repetition at %s, routing %s, %s"):format(
       layers_text(deepest), data.rows[1].routing, data.rows[1].precision), n = "one run of each backend",
@@ -65,9 +66,6 @@ end
 
 local FULLEST = { name = "expert_load", axis = "Rows of the fullest, over the mean", what = "Rows of the fullest" }
 local EMPTY = { name = "experts_empty", axis = "Experts without rows", what = "Number without any row," }
-
--- GPUs of the published study, whose throughputs are of all of them.
-local PUBLISHED_GPUS = 4
 
 -- Tokens/s as published, by "T_1 backend"; empty where the file is not there.
 local function published_throughputs()
@@ -96,7 +94,7 @@ local function beside_published(data, result, info)
     local points = {}
     for _, depth in ipairs { 1, 2 } do
       local total = throughput[("T_%d %s"):format(depth, backend)]
-      if total then points[#points + 1] = { x = depth, y = 1e6 * PUBLISHED_GPUS / total } end
+      if total then points[#points + 1] = { x = depth, y = 1e6 * published.GPUS / total } end
     end
     if #points > 0 then
       series[#series + 1] = { name = backend .. ", published, B200", slot = slot + 4, points = points }

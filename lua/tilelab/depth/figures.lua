@@ -1,4 +1,4 @@
--- The four figures of a depth-scaling study, as specifications for tilelab.figure:
+-- The four figures of a depth-scaling study, as specifications for tilelab.draw:
 --   throughput     throughput by depth and backend, clustered bars
 --   time_per_token time per token against depth, with the fitted line to full depth
 --   gain           gain in R over the baseline against the top fraction
@@ -43,7 +43,7 @@ local function throughput_scale(rows, info)
   return 1, "Throughput (tokens/s)"
 end
 
-local function throughput(rows, info, options)
+local function throughput(rows, info, study)
   local scale, ylabel = throughput_scale(rows, info)
   local series = {}
   for i, backend in ipairs(info.backends) do
@@ -57,7 +57,7 @@ local function throughput(rows, info, options)
   return {
     kind = "bars", name = "throughput", title = "Throughput by depth", xlabel = "Model depth",
     ylabel = ylabel, series = series,
-    caption = caption(info, options.caption, "Throughput of the training step by model depth "
+    caption = caption(info, study, "Throughput of the training step by model depth "
       .. "and backend of the grouped GEMMs", envelope_text(info)),
   }
 end
@@ -78,7 +78,7 @@ local function time_table(rows, info)
   return result
 end
 
-local function time_per_token(rows, info, options)
+local function time_per_token(rows, info, study)
   local series, count = {}, #info.backends
   for slot, backend in ipairs(info.backends) do
     local measured = {}
@@ -90,7 +90,7 @@ local function time_per_token(rows, info, options)
     series[count + slot] = {name = backend .. ", fitted line", style = "line", slot = slot,
       points = info.lines[backend]}
   end
-  local description = caption(info, options.caption, string.format("Time per token against model "
+  local description = caption(info, study, string.format("Time per token against model "
     .. "depth as measured, and the least-squares line to full depth (%d layers)", info.full_depth),
     "inverse of the " .. envelope_text(info))
   if description.interval then
@@ -104,7 +104,7 @@ local function time_per_token(rows, info, options)
   }
 end
 
-local function gain(rows, info, options)
+local function gain(rows, info, study)
   local series, around_zero, open = {}, false, false
   for _, backend in ipairs(info.backends) do
     local pair, points = backend .. "/" .. info.baseline, {}
@@ -122,7 +122,7 @@ local function gain(rows, info, options)
     end
   end
   if #series == 0 then return nil end
-  local description = caption(info, options.caption, string.format("Gain over %s in the model-size "
+  local description = caption(info, study, string.format("Gain over %s in the model-size "
     .. "rate R = 1 / dt, dt being the time per token of one more layer, by how many of the fastest "
     .. "updates of each run count", info.baseline), "ratio of the rates, less 1")
   if open then
@@ -138,7 +138,7 @@ local function gain(rows, info, options)
 end
 
 -- Update times of the first repetition at the largest depth; in ms where all are below 10 s.
-local function trace(_, info, options)
+local function trace(_, info, study)
   local depth, series = info.layers[#info.layers], {}
   local longest = 0
   for _, backend in ipairs(info.backends) do
@@ -156,7 +156,7 @@ local function trace(_, info, options)
     end
     series[i] = {name = backend, style = "line", points = points}
   end
-  local description = caption(info, options.caption, string.format("Times of the updates after "
+  local description = caption(info, study, string.format("Times of the updates after "
     .. "warm-up, first repetition at %d layers", depth), "time of one update")
   description.n = string.format("%d updates of one run", info.n)
   return {
@@ -166,19 +166,12 @@ local function trace(_, info, options)
   }
 end
 
--- options: folder (of the output), preset (default acm-column), caption {clock, device, commit,
--- note}. Returns a list of specifications, in the order above; without the gain where there is no
--- gain to draw (one backend, or dt of 0).
-function figures.build(rows, info, options)
+-- study: what all captions have {clock, device, commit, note}. Returns a list of specifications, in the order above;
+-- without the gain where there is no gain to draw (one backend, or dt of 0).
+function figures.build(rows, info, study)
   local list = {}
   for _, build in ipairs {throughput, time_per_token, gain, trace} do
-    local spec = build(rows, info, options)
-    if spec then
-      spec.path = options.folder .. "/" .. spec.name
-      spec.preset = options.preset or "acm-column"
-      spec.name = nil
-      list[#list + 1] = spec
-    end
+    list[#list + 1] = build(rows, info, study)
   end
   return list
 end

@@ -11,6 +11,8 @@ local text_table = require "tilelab.text_table"
 local published = {}
 
 published.default_path = "experiments/published_depth_scaling.tsv"
+published.GPUS = 4    -- whose throughputs together are published, and whose micro-batches one device here does at once
+published.WARMUP = 20 -- first updates of a run that are dropped, the study's own default too
 
 local FULL_DEPTH = 20
 local LAYERS = {1, 2}

@@ -41,7 +41,10 @@ end
 -- The text of a study, from its results and the file that they come from.
 function report.text(data, result, info)
   local _, text = utilised(data, result, info)
+  local resumed = data.provenance.resumed
   return heading(data) .. tables.study(result, info) .. (text and "\n" .. text or "")
+    .. (resumed and ("\nNote: went on from a checkpoint: %s. The first updates after that are slow, as those after a "
+      .. "start are.\n"):format(resumed) or "")
 end
 
 -- The provenance of the rows, and how they were analysed: a complete study is analysed again when
@@ -61,8 +64,7 @@ end
 -- Draws the study's figures by the names of figures.lua and curves.lua. options: folder, preset, prefix of the names.
 function report.draw(data, result, info, options)
   local clock = data.provenance.device == "cpu" and "not locked" or nil
-  local specs = figures.build(result, info, { folder = options.folder, caption = { clock = clock } })
-  for _, spec in ipairs(specs) do spec.name, spec.path = spec.path:match("[^/]+$"), nil end
+  local specs = figures.build(result, info, { clock = clock })
   for _, spec in ipairs(curves.build(data, result, info)) do
     spec.caption.clock = clock
     specs[#specs + 1] = spec

@@ -102,9 +102,9 @@ local function quoted(value)
   return value == nil and "not given" or "'" .. tostring(value) .. "'"
 end
 
--- Compares two provenance tables (key -> text). Returns nil when they agree in every key that
--- matches `patterns` (default schedule.identity), else a message that names the first difference.
-function schedule.difference(recorded, present, patterns)
+-- Compares two provenance tables (key -> text). Returns nil when they agree in every key of
+-- schedule.identity, else a message that names the first difference.
+function schedule.difference(recorded, present)
   local keys, seen = {}, {}
   for _, provenance in ipairs {recorded, present} do
     for name in pairs(provenance) do
@@ -115,7 +115,7 @@ function schedule.difference(recorded, present, patterns)
     end
   end
   table.sort(keys)
-  for _, pattern in ipairs(patterns or schedule.identity) do
+  for _, pattern in ipairs(schedule.identity) do
     for _, name in ipairs(keys) do
       local before, now = recorded[name], present[name]
       if name:find(pattern) and tostring(before) ~= tostring(now) then

@@ -8,12 +8,10 @@ local backends = require "tilelab.model.backends"
 local memory = require "tilelab.model.memory"
 local precision = require "tilelab.model.precision"
 local presets = require "tilelab.model.presets"
+local published = require "tilelab.depth.published"
 local step = require "tilelab.model.step"
 
 local settings = {}
-
--- GPUs of the published study, whose micro-batches one device here does at once.
-local PUBLISHED_GPUS = { ["30b-a3b"] = 4 }
 
 -- The layout of a run with that many layers.
 function settings.layout(chosen, layers)
@@ -87,6 +85,8 @@ function settings.resolve(options)
   open_gemms(chosen.device, backends.get(chosen.backends[1]))
   local on_cpu = chosen.device.arch == 0
   chosen.precision = options.precision or (on_cpu and "fp32" or "bf16")
+  message = arguments.record_as(options.record_as, chosen)
+  if message then lab.usage_error("%s", message) end
   local types
   types, message = precision.types(chosen.precision, backends.kind_of(chosen.device.name))
   if not types then lab.usage_error("--precision %s: %s", chosen.precision, message) end
@@ -95,7 +95,7 @@ function settings.resolve(options)
   chosen.config, message = settings.layout(chosen)
   if not chosen.config then lab.usage_error("--model: %s", message) end
   if not chosen.micro_batch then
-    chosen.micro_batch = chosen.config.micro_batch * (PUBLISHED_GPUS[chosen.model] or 1)
+    chosen.micro_batch = chosen.config.micro_batch * (chosen.model == "30b-a3b" and published.GPUS or 1)
     chosen.config = settings.layout(chosen)
   end
   chosen.attention = choose_attention(chosen, options, types)

@@ -11,27 +11,27 @@ local core = require "tilelab_core"
 local align = require("tilelab.text_table").align
 local analysis = require "tilelab.depth.analysis"
 local presets = require "tilelab.model.presets"
+local published = require "tilelab.depth.published"
 local recorded = require "tilelab.recorded"
 local rows_of = require "tilelab.depth.rows"
 local single = require "tilelab.depth.single"
 
 local sides = { names = { "multinomial", "depth3", "fp32" } }
 
-local WARMUP = 20 -- of the published protocol, as the study's own default
-
 local function options_of(data, layers, replicates)
-  return { warmup = WARMUP, backends = rows_of.list(data.provenance.flag_backends), layers = layers,
+  return { warmup = published.WARMUP, backends = rows_of.list(data.provenance.flag_backends), layers = layers,
     replicates = replicates, full_depth = presets.config(data.provenance.flag_model).full_layers }
 end
 
 local function depths(data) return rows_of.list(data.provenance.flag_layers, math.tointeger) end
 
--- How far the time at the depths of `deeper` is from the line through those of `main`: list of {backend, layers,
--- t, line (both us a token), percent}, of the backends that both have. data: of two depth_scaling records.
+-- How far the time at the greatest depth of `deeper` is from the line through those of `main`, both records of
+-- depth scaling: list of {backend, layers, t, line (both us a token), percent}, of the backends that both have, and
+-- the context of single.run.
 function sides.linearity(main, deeper)
-  local list = {}
+  local list, deepest = {}, math.max(table.unpack(depths(deeper)))
   local result, info = analysis.run(rows_of.numbered(main), options_of(main, depths(main), 0))
-  local measured = single.run(rows_of.numbered(deeper), options_of(deeper, depths(deeper)))
+  local measured, context = single.run(rows_of.numbered(deeper), options_of(deeper, { deepest }))
   if not result or not measured then return list end
   for _, row in ipairs(measured) do
     local dt = analysis.find(result, "dt", row.backend)
@@ -42,7 +42,7 @@ function sides.linearity(main, deeper)
         percent = 100 * (row.t / line - 1) }
     end
   end
-  return list
+  return list, context
 end
 
 -- For a figure, by backend: the line through the depths of the main study up to those of `list` (of

@@ -29,13 +29,14 @@ study.schema = {
 study.columns = lab.recorded.columns(study.schema)
 
 -- The provenance of a study. Its "flag" lines, with commit, device and hashes, are what must agree
--- for a study to be resumed.
-local function describe(settings, text, began)
+-- for a study to be resumed. resumed: where runs went on from a checkpoint, nil for nowhere; the first updates after
+-- that are as cold as those after a start.
+local function describe(settings, text, began, resumed)
   return lab.provenance { device = settings.device, seed = settings.seed, extra = {
-    began = began, measured = backends.folders, flag_model = settings.model, flag_precision = settings.precision,
-    flag_routing = settings.routing, flag_backends = table.concat(settings.backends, ","),
-    flag_layers = table.concat(settings.layers, ","), flag_updates = settings.updates,
-    flag_repetitions = settings.repetitions, flag_seed = settings.seed,
+    began = began, resumed = resumed, measured = backends.folders, flag_model = settings.model,
+    flag_precision = settings.precision, flag_routing = settings.routing,
+    flag_backends = table.concat(settings.backends, ","), flag_layers = table.concat(settings.layers, ","),
+    flag_updates = settings.updates, flag_repetitions = settings.repetitions, flag_seed = settings.seed,
     flag_learning_rate = settings.config.learning_rate, flag_micro_batch = settings.micro_batch,
     flag_attention = attention.name(settings.attention), flag_text = text.name, flag_text_sha256 = text.sha256,
   } }
@@ -93,13 +94,18 @@ local function open_study(settings, text, fresh)
     return begin(settings, text, path, runs)
   end
   local data = lab.record.read(path, study.columns, { drop_cut_row = true })
-  local block = describe(settings, text, data.provenance.began)
+  local began, resumed = data.provenance.began, data.provenance.resumed
+  local block = describe(settings, text, began, resumed)
   local message = schedule.difference(data.provenance, provenance.parse(block))
   if message then lab.usage_error("%s: %s", path, message) end
-  local store = open_checkpoints(settings, text, data.provenance.began)
+  local store = open_checkpoints(settings, text, began)
   local state, reason = schedule.resume(data.rows, runs, settings.updates,
     store and function(run, count) return store:newest(run, count) end)
   if not state then lab.usage_error("%s: %s", path, reason) end
+  if state.from > 0 then
+    local place = ("%s after update %d"):format(schedule.name(state.cut), state.from)
+    block = describe(settings, text, began, resumed and resumed .. "; " .. place or place)
+  end
   if state.cut or data.cut then rewrite(path, block, state.keep) end
   print(("resuming %s: %d of %d runs are complete%s"):format(path, #state.complete, #runs, going_on(state)))
   state.record = lab.check(lab.record.append(path, study.columns))
@@ -178,9 +184,9 @@ function study.run(settings, fresh)
   local record <close> = state.record -- luacheck: ignore 211
   local progress <close> = lab.progress { total = #state.remaining * settings.updates - state.from, unit = "updates" }
   for i, run in ipairs(state.remaining) do
-    local start = lab.time_us()
-    measure(settings, text, run, i == 1 and state.from or 0, state, progress)
-    wall.note(settings.out, run, (lab.time_us() - start) * 1e-6)
+    local start, from = lab.time_us(), i == 1 and state.from or 0
+    measure(settings, text, run, from, state, progress)
+    wall.note(settings.out, run, from == 0 and (lab.time_us() - start) * 1e-6 or nil)
     collectgarbage() -- the model's buffers go back before the next one is built
   end
 end

@@ -53,9 +53,8 @@ function utilisation.rows(result, info, config, device_model)
     local function add(figure, of, flops)
       local row = analysis.find(result, of, backend)
       local scale = 100 * flops / (peak * 1e12)
-      local hi = row.hi and row.hi < math.huge and row.hi or nil
       list[#list + 1] = { figure = figure, backend = backend, value = row.value and scale * row.value,
-        lo = row.lo and scale * row.lo, hi = hi and scale * hi, unit = "%" }
+        lo = row.lo and scale * row.lo, hi = row.hi and scale * row.hi, unit = "%" }
     end
     for _, depth in ipairs(info.layers) do add("mfu_" .. depth, "T_" .. depth, utilisation.training(config, depth)) end
     add("mfu_layer", "R", 3 * layer)

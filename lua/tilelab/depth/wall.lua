@@ -1,5 +1,5 @@
 -- How long a study took, beyond its updates: the host's time of each run from the building of its model to its
--- last update, in runs.tsv beside updates.tsv. A run that was cut and went on counts from where it went on.
+-- last update, in runs.tsv beside updates.tsv. A run that went on from a checkpoint has none.
 
 local lab = require "tilelab"
 
@@ -18,15 +18,18 @@ local function is(row, run)
     and tonumber(row.repetition) == run.repetition
 end
 
--- Notes that `run` (schedule.build) took so many seconds; the first run of a study starts the file anew.
+-- Notes that `run` (schedule.build) took so many seconds, or nil where nobody knows; the first run of a study starts
+-- the file anew.
 function wall.note(out, run, seconds)
   local rows = run.position > 1 and read(out) or {}
   local record = lab.check(lab.record.create(path_of(out) .. ".new", "", COLUMNS))
   for _, row in ipairs(rows) do
     if not is(row, run) then record:row(row) end
   end
-  record:row { backend = run.backend, layers = run.layers, repetition = run.repetition,
-    wall_s = ("%.3f"):format(seconds) }
+  if seconds then
+    record:row { backend = run.backend, layers = run.layers, repetition = run.repetition,
+      wall_s = ("%.3f"):format(seconds) }
+  end
   lab.check(record:close())
   lab.check(os.rename(path_of(out) .. ".new", path_of(out)))
 end

@@ -25,7 +25,7 @@ local attention = {
 }
 
 local NAMES = { ["attention cudnn_sdpa"] = "forward, cuDNN", ["attention_backward cudnn_sdpa"] = "backward, cuDNN",
-  ["attention_backward cudnn_ordered"] = "backward, cuDNN, same bits", ["attention smxx_plain"] = "forward, plain",
+  ["attention_backward cudnn_ordered"] = "backward, cuDNN, deterministic", ["attention smxx_plain"] = "forward, plain",
   ["attention_backward smxx_plain"] = "backward, plain" }
 
 function attention.draw(data, options)

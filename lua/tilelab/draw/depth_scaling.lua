@@ -8,18 +8,17 @@
 --                    mean, and experts without rows; means over the layers
 
 local presets = require "tilelab.model.presets"
+local published = require "tilelab.depth.published"
 local report = require "tilelab.depth.report"
 local rows_of = require "tilelab.depth.rows"
 local study = require "tilelab.depth.study"
 
 local depth = { schema = study.schema }
 
-local WARMUP = 20 -- of the published protocol, as the study's own default
-
 -- The study's results with its default settings.
 local function analyse(data)
   local from = data.provenance
-  return report.analyse(data, { warmup = WARMUP, backends = rows_of.list(from.flag_backends),
+  return report.analyse(data, { warmup = published.WARMUP, backends = rows_of.list(from.flag_backends),
     layers = rows_of.list(from.flag_layers, math.tointeger), seed = math.tointeger(tonumber(from.flag_seed)),
     full_depth = presets.config(from.flag_model).full_layers })
 end

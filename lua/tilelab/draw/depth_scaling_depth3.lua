@@ -19,7 +19,8 @@ end
 function depth3.draw(data, options)
   local study = main_of(data)
   if not study then return {} end
-  local list = sides.linearity(study, data)
+  local list, context = sides.linearity(study, data)
+  if #list == 0 then return {} end
   local lines, series, notes = sides.lines(study, list), {}, {}
   for slot, row in ipairs(list) do
     local made = lines[row.backend]
@@ -32,7 +33,8 @@ function depth3.draw(data, options)
     series = series, zero = true,
     caption = { what = "Whether the time per token is linear in depth: the line through the depths of the main study, "
       .. "and one depth more", statistic = "inverse of the mean throughput of the fastest updates",
-      n = "one run at the greatest depth", note = table.concat(notes, ". ") },
+      n = ("%d updates in each of %d run%s at the greatest depth"):format(context.n, #context.repetitions,
+        #context.repetitions == 1 and "" or "s"), note = table.concat(notes, ". ") },
   } })
 end
 

@@ -2,8 +2,8 @@
 -- (summary.tsv of its folder).
 --
 --   figure    lua/tilelab/depth/analysis.lua explains them: T_1, t_1, dt, R, T_20, gain_R, ...; mfu_1, mfu_2 and
---             mfu_layer are of lua/tilelab/depth/utilisation.lua; study_minutes: from the building of the first
---             model to the end of the last run, the times of all runs added up
+--             mfu_layer are of lua/tilelab/depth/utilisation.lua; study_minutes: host time of all runs, each from
+--             the building of its model to its last update; absent where a run went on from a checkpoint
 --   backend   or a pair a/b where a is compared with b; "-" of study_minutes
 --   value     "-" where it is not defined
 --   lo hi     95 % interval; "-" where there is none, inf where it is open

@@ -50,7 +50,7 @@ local OPS = { "fwd_w13", "fwd_w2", "dgrad_w2", "dgrad_w13" }
 local DISTRIBUTIONS = { "multinomial", "zipf", "uniform" }
 
 -- One series a variant: point(row) -> {x, y, lo, hi}, for the ops in their order.
-local function series_of(list, point, skip)
+local function series_of(list, point)
   local result = {}
   for _, variant in ipairs(VARIANTS) do
     local points = {}
@@ -59,30 +59,40 @@ local function series_of(list, point, skip)
         if row.op == op and row.variant == variant[1] then points[#points + 1] = point(row) end
       end
     end
-    if #points > 0 and not (skip and skip[variant[1]]) then
+    if #points > 0 then
       result[#result + 1] = { name = variant[2], slot = variant[3], points = points }
     end
   end
   return result
 end
 
+-- Rows of other variants than the pattern's.
+local function without(list, pattern)
+  local kept = {}
+  for _, row in ipairs(list) do
+    if not row.variant:find(pattern) then kept[#kept + 1] = row end
+  end
+  return kept
+end
+
 local function throughput(data, list, experts)
+  list = without(list, "^torch")
   local function point(row)
     local made = figures.throughput(data, row)
     made.x = row.op
     return made
   end
   return { name = "grouped_gemm_" .. experts, kind = "bars", preset = "acm-column", xlabel = "Product",
-    ylabel = "Useful TFLOP/s", series = series_of(list, point, { torch_grouped_mm = true }),
+    ylabel = "Useful TFLOP/s", series = series_of(list, point),
     caption = figures.caption(data, list, "Throughput of real rows", "median") }
 end
 
 -- All numbers of experts beside each other.
 local function shares(data, list)
-  local held = figures.with(list, "share_of_dense")
+  local held = without(figures.with(list, "share_of_dense"), "_dense$")
   local function point(row) return { x = row.op .. ", " .. row.experts, y = data:number(row, "share_of_dense") } end
   return { name = "grouped_gemm_share", kind = "bars", preset = "acm-full", xlabel = "Product, experts",
-    ylabel = "Share of the dense product", series = series_of(held, point, { cublaslt_dense = true }),
+    ylabel = "Share of the dense product", series = series_of(held, point),
     references = { { y = 1, label = "dense product" } },
     caption = figures.caption(data, held, "Throughput of real rows over that of one dense product of the same "
       .. "FLOPs and transposes", "median of the rounds' ratios", "torch is held against the dense product of torch, in "
@@ -111,10 +121,11 @@ end
 
 -- What padding costs around the product; nil where nothing was padded.
 local function padding(data, list, experts)
-  local series, order, padded = {}, {}, false
+  local series, order, drawn, padded, bars = {}, {}, {}, false, bars_of(list)
+  for i, bar in ipairs(bars) do drawn[i] = bar.row end
   for i, part in ipairs(PARTS) do
     local points = {}
-    for _, bar in ipairs(bars_of(list)) do
+    for _, bar in ipairs(bars) do
       local time = rows.number(bar.row[part[1]])
       padded = padded or time ~= nil and i > 1
       points[#points + 1] = time and { x = bar.name, y = time }
@@ -124,19 +135,19 @@ local function padding(data, list, experts)
   if not padded then return nil end
   return { name = "grouped_gemm_padding_" .. experts, kind = "parts", preset = "acm-full",
     xlabel = "Product and layout", ylabel = "Time (µs)", series = series, order = order,
-    caption = figures.caption(data, list, "Time of the product and of the kernels that a padded layout needs around it",
-      "median", ("ragged: %s; padded to 128 rows: %s"):format(OURS, PADDED)) }
+    caption = figures.caption(data, drawn, "Time of the product and of the kernels that a padded layout needs around "
+      .. "it", "median", ("ragged: %s; padded to 128 rows: %s"):format(OURS, PADDED)) }
 end
 
 function grouped.draw(data, options)
   local distribution
   for _, name in ipairs(DISTRIBUTIONS) do
-    distribution = distribution or #figures.where(data.rows, { distribution = name }) > 0 and name
+    distribution = distribution or #rows.where(data.rows, { distribution = name }) > 0 and name
   end
-  local list, specs, forward, wgrad = figures.where(data.rows, { distribution = distribution }), {}, {}, {}
+  local list, specs, forward, wgrad = rows.where(data.rows, { distribution = distribution }), {}, {}, {}
   for _, row in ipairs(list) do table.insert(row.op:find "^wgrad" and wgrad or forward, row) end
   for _, experts in ipairs(figures.values_of(forward, "experts")) do
-    local some = figures.where(forward, { experts = experts })
+    local some = rows.where(forward, { experts = experts })
     specs[#specs + 1] = throughput(data, some, experts)
     specs[#specs + 1] = padding(data, some, experts)
   end

@@ -35,12 +35,13 @@ local breakdown = {
 }
 
 -- What the figures of time keep apart, from the foot up; the rest is "other".
-local GROUPS = { "grouped GEMM", "dense GEMM", "attention", "permute, combine", "SwiGLU", "norm, rope, router",
-  "padding, zeroing, idle" }
+local GROUPS = { "grouped GEMM", "dense GEMM", "attention", "permute, combine, SwiGLU", "norm, rope, router",
+  "padding, zeroing, counts", "idle" }
+local IDLE = GROUPS[7]
 local group_of = { grouped_fprop = GROUPS[1], grouped_dgrad = GROUPS[1], grouped_wgrad = GROUPS[1],
   dense_gemm = GROUPS[2], attention = GROUPS[3], convert = GROUPS[3], permute = GROUPS[4], combine = GROUPS[4],
-  swiglu = GROUPS[5], norm = GROUPS[6], rope = GROUPS[6], router = GROUPS[6], padding = GROUPS[7],
-  zeroing = GROUPS[7], host_counts = GROUPS[7] }
+  swiglu = GROUPS[4], norm = GROUPS[5], rope = GROUPS[5], router = GROUPS[5], padding = GROUPS[6],
+  zeroing = GROUPS[6], host_counts = GROUPS[6] }
 
 local function numbered(data)
   local list = {}
@@ -115,7 +116,7 @@ local function layer_bars(data, list)
     local sign = row.layers == high and 1 or row.layers == low and -1 or 0
     if row.pass ~= "update" then
       local bar = ("%s %s"):format(row.backend, row.pass == "other" and "optimiser" or row.pass)
-      local work, idle = point(group_of[row.kernel_class] or "rest", bar), point(GROUPS[7], bar)
+      local work, idle = point(group_of[row.kernel_class] or "rest", bar), point(IDLE, bar)
       work.y = work.y + sign * scale * row.time_us
       idle.y = idle.y + sign * scale * row.idle_pct / 100 * update_us[row.backend .. row.layers]
     end
@@ -162,8 +163,10 @@ function breakdown.draw(data, options)
     series = layer_bars(data, list), xlabel = "Backend and pass", ylabel = "Time of a layer (µs/token)",
     caption = { what = ("What one more layer costs, by kind of work (%s): kernel records of whole updates at two "
       .. "depths, the difference"):format(precision), n = n, statistic = "mean",
-      note = "Idle: nothing ran, counted with the pass of the kernel that came next. What does not grow with "
-        .. "depth (embedding, head) is not there; what belongs to no pass, as zeroing, stands with the optimiser" } }
+      note = "Counts: rows of each group, copied to the host. Idle: nothing ran, counted with the pass of the kernel "
+        .. "that came next. Other: AdamW and the gradients' norm. What does not grow with depth (embedding, head) is "
+        .. "not there; what belongs to no pass, as zeroing, stands with the optimiser. A part that is shorter in the "
+        .. "deeper model is drawn as 0" } }
   for _, backend in ipairs(backends) do
     local series, order, deepest = counter_dots(list, backend)
     specs[#specs + 1] = { name = "layer_counters_" .. backend, kind = "dots", preset = "acm-column", series = series,

@@ -30,10 +30,12 @@ function agreement.draw(data, options)
     one.points[update].y = math.max(one.points[update].y, apart)
   end
   return draw.figures(data, options, { {
-    name = "loss_agreement", kind = "lines", xlabel = "Update", ylabel = "Loss off the CPU's (%)", series = series,
+    name = "loss_agreement", kind = "lines", xlabel = "Update", ylabel = "Difference of the loss (%)", series = series,
     zero = true,
-    caption = { what = "Losses of the small model on the GPU against the CPU's in fp32, the same weights and tokens",
-      n = ("%d runs on the GPU"):format(#data.rows / #series[1].points), statistic = "largest of all backends" },
+    caption = { what = "Losses of the small model on the GPU against the CPU's in fp32 at the same update, from "
+        .. "the same weights and tokens, by precision and routing",
+      n = ("%d runs on the GPU"):format(#data.rows / #series[1].points),
+      statistic = "largest difference of any backend, of the CPU's loss" },
   } })
 end
 

@@ -66,7 +66,7 @@ local function bytes(data, list)
 end
 
 function raster.draw(data, options)
-  local list, specs = figures.where(data.rows, { variant = "sm90_ragged" }), {}
+  local list, specs = rows.where(data.rows, { variant = "sm90_ragged" }), {}
   local function add(name, ylabel, series, caption)
     specs[#specs + 1] = { name = name, kind = "lines", logx = 2, xlabel = "Band (token tiles)", ylabel = ylabel,
       series = series, caption = caption }

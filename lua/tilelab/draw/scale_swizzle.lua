@@ -13,7 +13,7 @@
 --                 the shortest and the longest
 --   call_us       host clock around one call and the wait for it, L2 warm
 --   copy_us       of the fastest of several copies of as many bytes in the same rounds
---   copy_ratio    median of the rounds' ratios, copy over kernel
+--   copy_ratio    median of the rounds' ratios, copy over kernel; of host_loop the ratio of both medians
 --   logical_gbps  input and padded output, over time_us
 --   dram_gbps     read and written in device memory, by counter, over time_us. What comes from counters is there
 --                 for the fastest setting of each variant; counted from clean lines

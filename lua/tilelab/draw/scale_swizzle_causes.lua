@@ -25,6 +25,8 @@ local metrics = require "tilelab.metrics"
 local rows = require "tilelab.rows"
 local swizzle = require "tilelab.draw.scale_swizzle"
 
+local where = rows.where
+
 local causes = {
   schema = {
     { "series", "text", { "variants", "occupancy", "in_flight", "warps", "load_bytes", "row_bytes", "prefetch",
@@ -45,17 +47,6 @@ for _, reason in ipairs(counters.STALLS) do
   causes.schema[#causes.schema + 1] = { "stall_" .. reason .. "_pct", "number?" }
 end
 causes.schema[#causes.schema + 1] = { "stall_other_pct", "number?" }
-
-local function where(list, conditions)
-  local kept = {}
-  for _, row in ipairs(list) do
-    local keep = true
-    for column, text in pairs(conditions) do keep = keep and row[column] == text end
-    if keep then kept[#kept + 1] = row end
-  end
-  return kept
-end
-causes.where = where
 
 -- A tunable of a row's setting, or nil.
 function causes.tunable(row, name) return tonumber(row.setting:match("%f[%w_]" .. name .. "=(%d+)")) end
@@ -111,13 +102,13 @@ local function held(data, cols)
 end
 
 -- Throughput against bytes in flight, at occupancies that are held.
-local function in_flight(data)
+local function in_flight(data, cols)
   local series = {}
   local function add(name, slot, list)
     local points = along(data, list, function(row) return rows.number(row.in_flight_kib) end)
     if #points > 0 then series[#series + 1] = { name = name, slot = slot, points = points } end
   end
-  local staged = where(data.rows, { series = "in_flight" })
+  local staged = where(data.rows, { series = "in_flight", cols = cols })
   for slot, blocks in ipairs { 2, 4 } do
     local list = {}
     for _, row in ipairs(staged) do
@@ -125,13 +116,9 @@ local function in_flight(data)
     end
     add(("TMA loads, %d blocks of 4 warps"):format(blocks), slot + 1, list)
   end
-  local list = {}
-  for _, row in ipairs(where(data.rows, { series = "occupancy", variant = "smxx_registers",
-    cols = staged[1] and staged[1].cols })) do
-    list[#list + 1] = row
-  end
-  add("register transpose, fewer and fewer blocks", 1, list)
-  return { name = "scale_swizzle_in_flight", kind = "lines", logx = true, series = series,
+  add("register transpose, fewer and fewer blocks", 1, where(data.rows, { series = "occupancy",
+    variant = "smxx_registers", cols = cols }))
+  return { name = "scale_swizzle_in_flight_" .. cols, kind = "lines", logx = true, zero = true, series = series,
     xlabel = "Asked for by a multiprocessor (KiB)", ylabel = "Input and output (GB/s)",
     caption = caption(data, "Throughput against bytes in flight, with the warps held", staged, "median",
       "Bytes asked for by the launch's shape; of register transpose occupancy falls with them") }
@@ -172,7 +159,7 @@ end
 function causes.draw(data, options)
   local specs = {}
   for _, cols in ipairs(widths(data, "occupancy")) do specs[#specs + 1] = held(data, cols) end
-  specs[#specs + 1] = in_flight(data)
+  for _, cols in ipairs(widths(data, "in_flight")) do specs[#specs + 1] = in_flight(data, cols) end
   specs[#specs + 1] = stalls(data)
   return draw.figures(data, options, specs)
 end

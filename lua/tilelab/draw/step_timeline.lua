@@ -47,10 +47,11 @@ local function specs_of(data, backend, layers)
   end
   return { name = "step_timeline_" .. backend, kind = "spans", preset = "acm-full", xlabel = "Phase", order = order,
     ylabel = "Time since the update began (ms)", series = series, zero = true,
-    caption = { what = ("Phases of one update of the training step, %s, %s layers, %s, by kernel records; the phases "
-      .. "are the NVTX ranges of the step"):format(backend, layers, data.rows[1].precision),
-      n = ("%d phases of one update"):format(count), statistic = "from the start of a phase's first kernel to the end "
-      .. "of its last" } }
+    caption = { what = ("Phases of one update of the training step, %s, %s, %s, by kernel records; the phases are "
+      .. "the NVTX ranges of the step"):format(backend, layers == "1" and "1 layer" or layers .. " layers",
+      data.rows[1].precision),
+      n = ("%d phases of one update"):format(count), statistic = "time from the start of a phase's first kernel to the "
+      .. "end of its last" } }
 end
 
 function timeline.draw(data, options)

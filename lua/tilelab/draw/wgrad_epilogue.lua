@@ -20,6 +20,7 @@
 
 local draw = require "tilelab.draw"
 local figures = require "tilelab.grouped_gemm.figures"
+local rows = require "tilelab.rows"
 
 local epilogue = {
   schema = {
@@ -30,7 +31,7 @@ local epilogue = {
     { "zeroed", "integer" }, { "stages", "integer?" }, { "block_n", "integer?" }, { "time_us", "number" },
     { "time_us_lo", "number" }, { "time_us_hi", "number" }, { "rounds", "integer" }, { "tflops", "number?" },
     { "share_of_dense", "number?" }, { "store_us", "number?" }, { "logical_bytes", "number" },
-    { "dram_read_bytes", "number" }, { "dram_write_bytes", "number" }, { "sm_clock_mhz", "number" },
+    { "dram_read_bytes", "number?" }, { "dram_write_bytes", "number?" }, { "sm_clock_mhz", "number?" },
     { "power_w", "number?" },
   },
 }
@@ -43,11 +44,14 @@ local STORES = { "TMA stores alone", 8, "store", "0" }
 
 local function short(row) return ("%s, %s"):format(row.op:gsub("^wgrad_", ""), row.experts) end
 
--- What the figures of one shape show: sm90_ragged's, and of what it does not do, the usual tile.
+-- What the figures of one shape show: sm90_ragged's, and of what it does not do, sm90_cooperative's at its usual tile.
 local function is_default(row)
   return row.stages == "-" or row.variant == "sm90_ragged"
     or row.way == "reduce" and row.stages == "4" and row.block_n == "256"
 end
+
+local MIXED = "Written and loaded: sm90_ragged; added by TMA, which it does not do: sm90_cooperative with tiles of "
+  .. "128x256"
 
 local SHAPES = { { "5", "192", "in turn" }, { "4", "192", "in turn" }, { "4", "256", "1/4 tile" },
   { "3", "256", "1/2 tile" }, { "2", "256", "whole tile" }, { "4", "128", "256x128" } }
@@ -68,7 +72,7 @@ local function series_of(list, specs, points)
   local result = {}
   for _, spec in ipairs(specs) do
     local made = {}
-    for _, row in ipairs(figures.where(list, { way = spec[3], zeroed = spec[4] })) do
+    for _, row in ipairs(rows.where(list, { way = spec[3], zeroed = spec[4] })) do
       table.move(points(row), 1, #SHAPES, #made + 1, made)
     end
     if #made > 0 then result[#result + 1] = { name = spec[1], slot = spec[2], points = made } end
@@ -78,20 +82,20 @@ end
 
 -- How much of a tile is staged, and the tile, for one number of experts.
 local function staging(data, experts)
-  local rows = figures.where(data.rows, { experts = experts })
-  local series = series_of(rows, { WRITTEN, REDUCED, LOADED, STORES }, function(row)
+  local list = rows.where(data.rows, { experts = experts })
+  local series = series_of(list, { WRITTEN, REDUCED, LOADED, STORES }, function(row)
     local op = row.op:gsub("^wgrad_", "")
     if row.way ~= "store" then return { point(data, row, ("%s: %s"):format(op, shape_of(row))) } end
-    local list = {}
-    for i = 2, #SHAPES do list[i - 1] = point(data, row, ("%s: %s"):format(op, SHAPES[i][3])) end
-    return list
+    local stores = {}
+    for i = 2, #SHAPES do stores[i - 1] = point(data, row, ("%s: %s"):format(op, SHAPES[i][3])) end
+    return stores
   end)
   return { name = "wgrad_epilogue_" .. experts, kind = "bars", preset = "acm-full",
     xlabel = "Weight gradient, epilogue", ylabel = "Time (ms)", series = series,
-    caption = figures.caption(data, rows, "Ways for sums to leave, fp32 weight gradients", "median",
-      "in turn: warpgroups with a tile of 128x192 each (sm90_ragged); the rest share a tile (sm90_cooperative): "
-      .. "1/4, 1/2, whole tile: what is staged in shared memory at once, beside 4, 3, 2 stages of operands of 128x256 "
-      .. "tiles; 256x128: the other tile, 1/4 staged") }
+    caption = figures.caption(data, list, "Ways for sums to leave, fp32 weight gradients", "median",
+      "In turn: each warpgroup has a tile of 128x192 (sm90_ragged). Otherwise warpgroups share a tile "
+      .. "(sm90_cooperative); 1/4, 1/2, whole tile: what of a tile of 128x256 is staged in shared memory at once, "
+      .. "beside 4, 3, 2 stages of operands; 256x128: the other tile, 1/4 staged") }
 end
 
 local function zeroing(data)
@@ -102,19 +106,19 @@ local function zeroing(data)
   return { name = "wgrad_epilogue_zeroing", kind = "bars", preset = "acm-full", xlabel = "Weight gradient, experts",
     ylabel = "Time (ms)", series = series,
     caption = figures.caption(data, data.rows, "fp32 weight gradients written, added, and added to an output that is "
-      .. "zeroed first", "median") }
+      .. "zeroed first", "median", MIXED) }
 end
 
--- Bytes of the default shape, logical beside measured.
+-- Bytes of the default shape, logical beside measured, where they were counted.
 local function bytes(data)
   local names = { write = "written", reduce = "TMA sums", load = "loaded", store = "stores" }
   local logical, measured = {}, {}
   for _, row in ipairs(data.rows) do
-    if names[row.way] and row.zeroed == "0" and is_default(row) then
+    local read, written = rows.number(row.dram_read_bytes), rows.number(row.dram_write_bytes)
+    if names[row.way] and row.zeroed == "0" and is_default(row) and read and written then
       local x = ("%s: %s"):format(short(row), names[row.way])
       logical[#logical + 1] = { x = x, y = data:number(row, "logical_bytes") * 1e-9 }
-      measured[#measured + 1] = { x = x,
-        y = (data:number(row, "dram_read_bytes") + data:number(row, "dram_write_bytes")) * 1e-9 }
+      measured[#measured + 1] = { x = x, y = (read + written) * 1e-9 }
     end
   end
   return { name = "wgrad_epilogue_bytes", kind = "pairs", preset = "acm-full", xlabel = "Weight gradient, experts",
@@ -122,7 +126,8 @@ local function bytes(data)
     series = #logical > 0 and { { name = "logical", points = logical }, { name = "measured", points = measured } }
       or {},
     caption = figures.reading(data, data.rows, "Bytes that the equation of fp32 weight gradients needs (logical), and "
-      .. "bytes that device memory moved (measured)", "TMA sums: added by the copy engine; stores: TMA stores alone") }
+      .. "bytes that device memory moved (measured)", "TMA sums: added by the copy engine; stores: TMA stores alone. "
+      .. MIXED) }
 end
 
 function epilogue.draw(data, options)

@@ -40,7 +40,7 @@ local KEYS = {
   spec = set [[kind path title xlabel ylabel preset height series logx logy xtics yrange zero
     interval band marked references regions roofs peaks order caption table digits gnuplot]],
   series = set "name points style dotted slot key",
-  point = set "x y lo hi mark",
+  point = set "x y lo hi mark gain",
   reference = set "x y label",
   region = set "from to label",
   roof = set "slope label",
@@ -92,7 +92,7 @@ end
 -- Copies one point; anything that cannot be drawn becomes a missing y or a missing interval.
 local function prepare_point(fig, point, where)
   check_keys("point", point, where)
-  local copy = {mark = point.mark and true or false}
+  local copy = {mark = point.mark and true or false, gain = check_type(point.gain, "number", where .. ".gain")}
   if fig.axis ~= "number" then
     if point.x == nil then fail("%s has no x", where) end
     local x = point.x
@@ -306,7 +306,8 @@ local function ratio_text(ratio)
   return string.format(format, ratio)
 end
 
--- What stands beside each bar of steps: its value, and over that of the series' bar above it.
+-- What stands beside each bar of steps: its value, and its gain, or else the value over that of the series' bar
+-- above it.
 local function prepare_steps(fig)
   for _, series in ipairs(fig.series) do
     local by_row, above = {}, nil
@@ -315,7 +316,8 @@ local function prepare_steps(fig)
       local point = by_row[row]
       if point then
         point.text = text.number(point.y, 3)
-        if above and above > 0 then point.text = ("%s (%s)"):format(point.text, ratio_text(point.y / above)) end
+        local gain = point.gain or above and above > 0 and point.y / above
+        if gain then point.text = ("%s (%s)"):format(point.text, ratio_text(gain)) end
         above = point.y
       end
     end

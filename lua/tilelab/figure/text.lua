@@ -131,8 +131,12 @@ function text.caption(figure)
     add("Above each pair: %s over %s", figure.series[#figure.series].name, figure.series[1].name)
   end
   if figure.kind == "steps" then
-    add("Beside each bar: its value%s", #figure.categories > 1
-      and " and, in brackets, that over the bar of the same series above it" or "")
+    local gains = false
+    for _, series in ipairs(figure.series) do
+      for _, point in ipairs(series.points) do gains = gains or point.gain ~= nil end
+    end
+    add("Beside each bar: its value%s", #figure.categories > 1 and (" and, in brackets, %s over the bar of the same "
+      .. "series above it"):format(gains and "its gain" or "that") or "")
   end
   for _, roof in ipairs(figure.roofs or {}) do
     add("Roof: %s, ridge at %s", roof.label, text.number(roof.ridge, 3))

@@ -2,7 +2,6 @@
 -- captions.
 --
 --   figures.VARIANTS                      {variant, name, slot} in the order of legends
---   figures.where(list, {column = text}) -> rows that hold these texts
 --   figures.with(list, column) -> rows that hold a number there
 --   figures.values_of(list, column) -> its different texts, in their order
 --   figures.span(list, column, format) -> "20" or "18 to 20"; nil where it has no number
@@ -27,25 +26,12 @@ figures.VARIANTS = {
   { "torch_grouped_mm", "torch._grouped_mm", 4 }, { "cublaslt_dense", "cuBLASLt, one dense product", 8 },
 }
 
-local function filter(list, keep)
+function figures.with(list, column)
   local kept = {}
   for _, row in ipairs(list) do
-    if keep(row) then kept[#kept + 1] = row end
+    if rows.number(row[column]) then kept[#kept + 1] = row end
   end
   return kept
-end
-
-function figures.where(list, conditions)
-  return filter(list, function(row)
-    for column, text in pairs(conditions) do
-      if row[column] ~= text then return false end
-    end
-    return true
-  end)
-end
-
-function figures.with(list, column)
-  return filter(list, function(row) return rows.number(row[column]) ~= nil end)
 end
 
 function figures.values_of(list, column)
@@ -73,10 +59,11 @@ function figures.throughput(data, row)
     hi = flops / data:number(row, "time_us_lo") }
 end
 
--- "32768 rows over 32 and 128 experts, zipf sizes": what the rows have in common.
+-- "32768 rows of fwd_w13 over 32 and 128 experts, zipf sizes": what the rows have in common.
 local function problems_of(list)
-  return ("%s rows over %s experts, %s sizes"):format(figures.span(list, "rows", "%.0f"),
-    table.concat(figures.values_of(list, "experts"), ", "):gsub(", ([^,]*)$", " and %1"), list[1].distribution)
+  local ops, experts = figures.values_of(list, "op"), table.concat(figures.values_of(list, "experts"), ", ")
+  return ("%s rows%s over %s experts, %s sizes"):format(figures.span(list, "rows", "%.0f"),
+    #ops == 1 and " of " .. ops[1] or "", experts:gsub(", ([^,]*)$", " and %1"), list[1].distribution)
 end
 
 function figures.caption(data, list, what, statistic, note, problems)

@@ -42,7 +42,8 @@ local function throughput(data, list)
   for _, spec in ipairs(SERIES) do
     local points = {}
     for _, row in ipairs(list) do
-      local zero_us = spec[5] and rows.number(row.zero_us) or 0
+      local zero_us = 0
+      if spec[5] then zero_us = rows.number(row.zero_us) end
       if spec[3][row.variant] and row.beta == spec[4] and zero_us then
         local flops = data:number(row, "tflops") * data:number(row, "time_us")
         local function at(column) return flops / (data:number(row, column) + zero_us) end
@@ -55,7 +56,7 @@ local function throughput(data, list)
     ylabel = "Useful TFLOP/s", series = series,
     caption = figures.caption(data, list, "Throughput of real rows, fp32 weight gradients", "median",
       "Written: over what the output holds; added: to it. The dense product has the output of one expert. Padding is "
-      .. "left out") }
+      .. "left out; zeroing adds the median of its own time") }
 end
 
 local PARTS = { { "time_us", "product" }, { "pad_us", "padding" }, { "zero_us", "zeroing" } }
@@ -63,13 +64,14 @@ local LAYOUTS = { { "written", RAGGED, "0" }, { "added", RAGGED, "1" }, { "padde
 
 -- nil where nothing was padded.
 local function time(data, list)
-  local series, order, padded = {}, {}, false
-  for _, part in ipairs(PARTS) do
+  local series, order, drawn, padded = {}, {}, {}, false
+  for p, part in ipairs(PARTS) do
     local points = {}
     for _, row in ipairs(list) do
       for _, layout in ipairs(LAYOUTS) do
         local value = rows.number(row[part[1]])
         if layout[2][row.variant] and row.beta == layout[3] and value then
+          if p == 1 then drawn[#drawn + 1] = row end
           points[#points + 1] = { x = ("%s, %s: %s"):format(row.op:gsub("^wgrad_", ""), row.experts, layout[1]),
             y = value / 1000 }
           padded = padded or part[1] ~= "time_us"
@@ -81,7 +83,7 @@ local function time(data, list)
   if not padded then return nil end
   return { name = "grouped_gemm_wgrad_time", kind = "parts", preset = "acm-full", xlabel = "Weight gradient, experts",
     ylabel = "Time (ms)", series = series, order = order,
-    caption = figures.caption(data, list, "Time of a weight gradient and of what a padded layout needs around it",
+    caption = figures.caption(data, drawn, "Time of a weight gradient and of what a padded layout needs around it",
       "median", ("Written, added: %s, beta 0 and 1; padded to 128 rows: %s, which always adds, so that the output is "
       .. "zeroed first where nothing is added up"):format(OURS, THEIRS)) }
 end

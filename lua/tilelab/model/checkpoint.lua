@@ -2,7 +2,8 @@
 -- which says what it is of and holds a checksum for each file.
 --
 -- A folder of that name is whole: it is written under another name, its files are put on the disk,
--- and then it is renamed. What a killed process leaves is called <folder>.new.
+-- and then it is renamed; and renamed again before it is removed. What a killed process leaves is called
+-- <folder>.new or <folder>.old.new.
 
 local lab = require "tilelab"
 local fields = require "tilelab.fields"
@@ -15,10 +16,20 @@ local INDEX, GEMMS, COLUMNS = "/checkpoint.tsv", "/gemm_choices.tsv", { "file", 
 
 checkpoint.unfinished = "%.new$" -- names of folders that are not whole
 
--- Removes a checkpoint with its files, whole or not; nothing where there is none.
-function checkpoint.remove(folder)
+local function remove_files(folder)
   for _, name in ipairs(lab.list(folder) or {}) do lab.check(os.remove(folder .. "/" .. name)) end
   if lab.stat(folder) then lab.check(os.remove(folder)) end
+end
+
+-- Removes a checkpoint with its files, whole or not; nothing where there is none.
+function checkpoint.remove(folder)
+  if lab.stat(folder) and not folder:find(checkpoint.unfinished) then
+    local old = folder .. ".old.new"
+    remove_files(old)
+    lab.check(os.rename(folder, old))
+    folder = old
+  end
+  remove_files(folder)
 end
 
 local function facts_text(facts)

@@ -24,13 +24,12 @@ local GROUP_ALIGNMENT = 128 -- rows, of padded grouped GEMMs
 local Builder = {}
 Builder.__index = Builder
 
-local function out_of_memory(what, message)
-  error({ memory = ("%s: %s"):format(what, message) }, 0)
-end
+-- Ends the building of a model: what the machine refused, and where.
+local function refuse(where, message) error({ refused = ("%s: %s"):format(where, message) }, 0) end
 
 function Builder:allocate(what, dtype, shape)
   local tensor, message = lab.tensor { device = self.device, dtype = dtype, shape = shape, fill = 0 }
-  if not tensor then out_of_memory(what, message) end
+  if not tensor then refuse(what, message) end
   return tensor
 end
 
@@ -55,8 +54,7 @@ function Builder:plan(phase, operation, arguments)
   arguments.workspaces = self.workspaces
   arguments.variant = self.attention[operation] or backends.variant(self.backend, operation, self.device.name)
   local plan, message, code = lab.plan(arguments)
-  if code == "memory" then out_of_memory(phase .. ", workspace", message) end
-  if not plan then error(("%s: %s"):format(phase, message)) end
+  if not plan then refuse(code == "memory" and phase .. ", workspace" or phase, message) end
   self.arguments[plan] = arguments
   if operation == "gemm" and plan:algorithm() then
     self.gemms[#self.gemms + 1] = { plan = plan, key = gemm_choices.key(arguments) }
@@ -263,8 +261,8 @@ end
 -- Builds a model. options: device (opened), config (presets.config), backend (its name), seed,
 -- routing ("model", "multinomial" or "zipf"), precision ("fp32", "bf16" on a GPU, or "fp64" for
 -- gradient checks on the CPU), attention (attention.choose; default: its own), graphs (true; false
--- launches one by one). Returns the model, or nil and a message when the device runs out of memory or
--- does not train in that precision.
+-- launches one by one). Returns the model, or nil and a message when the device runs out of memory, lacks a
+-- library that a kernel needs, or does not train in that precision.
 local function build(options)
   local b, message = builder(Builder, options)
   if not b then return nil, message end
@@ -273,7 +271,7 @@ local function build(options)
     write_copies(b)
   end, function(e) return type(e) == "table" and e or debug.traceback(e, 2) end)
   if not ok then
-    if type(failure) == "table" then return nil, failure.memory end
+    if type(failure) == "table" then return nil, failure.refused end
     error(failure, 0)
   end
   b.seed, b.count = options.seed, 0

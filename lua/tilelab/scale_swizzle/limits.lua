@@ -1,13 +1,13 @@
 -- What limits the scale-swizzle kernels: sentences computed from scale_swizzle.tsv and scale_swizzle_causes.tsv.
 --
 --   limits.shown(causes) -> rows of the series `variants` of 8 K groups, 8192 rows: 4096 and 512 columns
---   limits.top_stall(row) -> the reason with the largest share of a row's stalls; nil where none was counted
+--   limits.top_stall(data, row) -> why most warps of a shown row did not issue, of all reasons; nil where none was
+--       counted
 --   limits.answers(data, causes) -> lines: what each possible limit does, where there are rows to tell
 --
 -- A quantity counts as no limit where taking it away, or adding to it, changes the time by less than 5 %.
 
 local causes_module = require "tilelab.draw.scale_swizzle_causes"
-local counters = require "tilelab.scale_swizzle.counters"
 local rows = require "tilelab.rows"
 local swizzle = require "tilelab.draw.scale_swizzle"
 
@@ -15,7 +15,7 @@ local limits = {}
 
 local SMALL = 1.05 -- a factor of time that counts as none
 local COMMON = { rows = "8192", groups = "8", grouping = "k_groups" }
-local where, number = causes_module.where, rows.number
+local where, number = rows.where, rows.number
 
 local function time(row) return tonumber(row.time_us) end
 
@@ -38,13 +38,11 @@ function limits.shown(causes)
   return list
 end
 
-function limits.top_stall(row)
-  local top, most = nil, 0
-  for _, reason in ipairs(counters.STALLS) do
-    local share = number(row["stall_" .. reason .. "_pct"])
-    if share and share > most then top, most = reason, share end
+function limits.top_stall(data, row)
+  for _, other in ipairs(where(data.rows, { grouping = row.grouping, rows = row.rows, cols = row.cols,
+    groups = row.groups, variant = row.variant, flush = "dirty" })) do
+    if other.top_stall ~= "-" then return other.top_stall end
   end
-  return top
 end
 
 -- Rank correlation of two columns over a list of rows; nil for fewer than four.
@@ -173,40 +171,58 @@ local function flight(list, what)
     tonumber(enough.in_flight_kib))
 end
 
-local function bytes_in_flight(causes)
-  local parts = {}
+-- Stages of sm90_tma at one width: the warps are held.
+local function stages(causes, cols, parts)
   for _, blocks in ipairs { 2, 4 } do
     local list = {}
-    for _, row in ipairs(where(causes.rows, { series = "in_flight" })) do
+    for _, row in ipairs(where(causes.rows, with { series = "in_flight", cols = cols })) do
       if causes_module.tunable(row, "blocks_per_multiprocessor") == blocks and number(row.in_flight_kib) then
         list[#list + 1] = row
       end
     end
-    if #list > 1 then parts[#parts + 1] = flight(list, ("sm90_tma, %d blocks of 4 warps"):format(blocks)) end
+    if #list > 1 then
+      parts[#parts + 1] = flight(list, ("  sm90_tma, %s columns, %d blocks of 4 warps"):format(cols, blocks))
+    end
   end
+end
+
+-- Half the bytes a load: occupancy is held.
+local function load_widths(causes, cols, parts)
   for _, kib in ipairs { 28, 56, 113 } do
     local by_bytes = {}
-    for _, row in ipairs(where(causes.rows, { series = "load_bytes" })) do
+    for _, row in ipairs(where(causes.rows, with { series = "load_bytes", cols = cols })) do
       if causes_module.tunable(row, "held_shared_kib") == kib then
         by_bytes[causes_module.tunable(row, "load_bytes")] = row
       end
     end
     if by_bytes[8] and by_bytes[16] then
-      parts[#parts + 1] = ("smxx_registers at %s %% occupancy: 8-byte loads take %.2f times as long as 16-byte ones")
-        :format(number(by_bytes[16].occupancy_theoretical_pct) and ("%.0f"):format(
-          by_bytes[16].occupancy_theoretical_pct) or "held", time(by_bytes[8]) / time(by_bytes[16]))
+      local percent = number(by_bytes[16].occupancy_theoretical_pct)
+      parts[#parts + 1] = ("  smxx_registers, %s columns, at %s occupancy: 8-byte loads take %.2f times as long as "
+        .. "16-byte ones"):format(cols, percent and ("%.0f %%"):format(percent) or "held",
+        time(by_bytes[8]) / time(by_bytes[16]))
     end
   end
-  local warps = where(causes.rows, { series = "warps" })
-  if #warps > 1 then
-    table.sort(warps, function(a, b)
-      return causes_module.tunable(a, "block_threads") < causes_module.tunable(b, "block_threads")
-    end)
-    parts[#parts + 1] = ("sm90_tma with the bytes held: %d threads a block take %.2f times as long as %d"):format(
-      causes_module.tunable(warps[1], "block_threads"), time(warps[1]) / time(warps[#warps]),
-      causes_module.tunable(warps[#warps], "block_threads"))
+end
+
+-- More warps for the same bytes.
+local function warps(causes, cols, parts)
+  local function threads(row) return causes_module.tunable(row, "block_threads") end
+  local list = where(causes.rows, with { series = "warps", cols = cols })
+  if #list < 2 then return end
+  table.sort(list, function(a, b) return threads(a) < threads(b) end)
+  local few, many = list[1], list[#list]
+  parts[#parts + 1] = ("  sm90_tma, %s columns, with the bytes held: %d threads a block take %.2f times as long as %d")
+    :format(cols, threads(few), time(few) / time(many), threads(many))
+end
+
+local function bytes_in_flight(causes)
+  local parts = { "Bytes in flight:" }
+  for _, cols in ipairs { "4096", "512" } do
+    stages(causes, cols, parts)
+    load_widths(causes, cols, parts)
+    warps(causes, cols, parts)
   end
-  return #parts > 0 and "Bytes in flight: " .. table.concat(parts, "; ") .. "." or nil
+  return #parts > 1 and table.concat(parts, "\n") or nil
 end
 
 -- Of m_groups: what it costs that loads wait for the group ends.
@@ -271,8 +287,8 @@ local function verdict(data, causes, row)
     return ("launch and latency: a kernel that does nothing takes %.0f %% of it"):format(100 * floor / time(row))
   end
   if one and not one.saturated then return "occupancy: more of it would bring more" end
-  local top = limits.top_stall(row)
-  return top and "latency: most warps wait for " .. top or "not counted"
+  local top = limits.top_stall(data, row)
+  return top and "latency: warps wait most for " .. top or "not counted"
 end
 
 local function verdicts(data, causes)

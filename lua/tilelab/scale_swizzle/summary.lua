@@ -90,8 +90,8 @@ local function compared(data)
     .. "with L2 warm\n\n" .. text_table.align(cells, right) or nil
 end
 
--- Counters of each kernel at the two ends of the sizes.
-local function counted(causes)
+-- Counters of each kernel at the two widths.
+local function counted(data, causes)
   local columns = { { "copy_ratio", "%.3f", "copy ratio" },
     { "occupancy_theoretical_pct", "%.0f", "occupancy: launch" }, { "occupancy_achieved_pct", "%.0f", "achieved" },
     { "load_efficiency_pct", "%.0f", "bytes used: loads" },
@@ -104,7 +104,7 @@ local function counted(causes)
   for _, row in ipairs(limits.shown(causes)) do
     local line = { swizzle.problem_of(row), row.variant }
     for _, column in ipairs(columns) do line[#line + 1] = fixed(column[2], rows.number(row[column[1]])) end
-    line[#line + 1] = limits.top_stall(row) or "-"
+    line[#line + 1] = limits.top_stall(data, row) or "-"
     cells[#cells + 1] = line
   end
   if #cells == 1 then return nil end
@@ -112,7 +112,7 @@ local function counted(causes)
 end
 
 function summary.text(data, causes)
-  local parts = { times(data), compared(data) or false, counted(causes) or false,
+  local parts = { times(data), compared(data) or false, counted(data, causes) or false,
     table.concat(limits.answers(data, causes), "\n") }
   local kept = {}
   for _, part in ipairs(parts) do

@@ -3,7 +3,7 @@
 --
 --   timing.rounds{device =, contenders = {{launch = function, memcpy = false}, ...}, rounds =, flush = "dirty" |
 --       "clean", seed =} -> list by contender of {samples_us = by round, stats =, record = of the last launch};
---       `memcpy` contenders are no kernels, and are false where the machine recorded none
+--       `memcpy` contenders are no kernels, and are false where the machine did not record all of them
 --   timing.best(timed, positions) -> the position of the lowest median
 --   timing.ratio(a, b) -> median of the rounds' ratios of a's time over b's
 --   timing.calls(device, launches, rounds) -> by contender, median host time of a call and the wait for it
@@ -90,7 +90,7 @@ function timing.rounds(spec)
     done = done + #orders
   end
   for i, timed in ipairs(times) do
-    if #timed.samples_us > 0 then timed.stats = lab.stats(timed.samples_us) else times[i] = false end
+    if #timed.samples_us == done then timed.stats = lab.stats(timed.samples_us) else times[i] = false end
   end
   return times
 end
