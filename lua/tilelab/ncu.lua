@@ -73,7 +73,7 @@ function ncu.kind(metric)
 end
 
 local function ratio(ours, theirs)
-  if theirs == 0 then return ours == 0 and 1 or math.huge end
+  if theirs == 0 then return ours == 0 and 1 or "-" end
   return ours / theirs
 end
 

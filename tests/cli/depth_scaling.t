@@ -162,6 +162,10 @@ refused "a side study of another routing" "--record-as multinomial: the study's 
     --device cpu --record-as multinomial
 refused "of no greater depth" "--record-as depth3: the study's greatest depth is 2; give --layers 3" \
     --device cpu --record-as depth3
+refused "a record of other routing" "--record: the record is of a study with --routing model, not zipf; leave" \
+    --device cpu --record --routing zipf
+refused "of another fraction" "--record: the record is of a study with --top 0.1, not 0.2; leave" --device cpu --record --top 0.2
+refused "of another warm-up" "--record: the record is of a study with --warmup 20, not 5; leave" --device cpu --record --warmup 5
 refused "a model that does not fit" "--layers 2000: rapidgemm of 30b-a3b needs .* GB: parameters .* give fewer --layers" \
     --device cpu --model 30b-a3b --layers 1,2000
 refused "text missing" "--text: .*absent.txt.*No such file" --text "$dir/absent.txt" --out "$dir/e"

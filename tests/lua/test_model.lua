@@ -320,6 +320,11 @@ do -- whose attention
     types = precision.types("bf16", "cuda"), library = "plain" }
   t.is(attention.name(choice), "smxx_plain", "a GPU's own, where it is asked for")
   t.like(choice.reason, "asked for", "which is why")
+  local tensor = lab.tensor
+  lab.tensor = function() return nil, "12 GiB do not fit", "memory" end -- luacheck: ignore 122
+  none, message = attention.choose { device = gpu(), config = config, types = precision.types("bf16", "cuda") }
+  lab.tensor = tensor -- luacheck: ignore 122
+  t.ok(none == nil and message == "12 GiB do not fit", "a full GPU is no reason for a slower attention")
   choice = { attention = "cudnn_sdpa", attention_backward = "cudnn_ordered" }
   t.is(attention.name(choice), "cudnn_sdpa, cudnn_ordered", "cuDNN's are two")
   local ordered = attention.workspace(choice, "attention_backward", config)

@@ -78,6 +78,12 @@ local function measure(opt, out, name, backend, layers)
   return gemms or opt.rounds == 0
 end
 
+-- The algorithms of the dense GEMMs, for --gemms of a run that is to be like this one.
+local function write_choices(opt)
+  if #opt.choices.order == 0 then return end
+  opt.choices:write(opt.out .. "/gemm_choices.tsv", lab.provenance { device = opt.device, seed = opt.seed })
+end
+
 local function measure_all(opt, out)
   local whole = true
   local bar <close> = lab.progress { total = #opt.backends * #opt.layers, label = "layer_breakdown", unit = "models" }
@@ -104,6 +110,7 @@ return function(opt)
   opt.tokens = config.micro_batch * config.sequence * config.update_frequency
   local out = {}
   local whole = measure_all(opt, out)
+  write_choices(opt)
   local figures, text = {}, nil
   for _, name in ipairs(RECORDS) do
     local writer = out[name]

@@ -2,6 +2,7 @@
 -- names the flag, the value and the remedy, for the caller to raise as a usage error.
 
 local analysis = require "tilelab.depth.analysis"
+local published = require "tilelab.depth.published"
 
 local arguments = {}
 
@@ -80,6 +81,20 @@ function arguments.repetitions(repetitions)
   end
   if repetitions < 1 then
     return string.format("--repetitions %d: give 1 or more (2 for ABBA order)", repetitions)
+  end
+  return nil
+end
+
+-- What a study must be to be kept as the main one, which is drawn and tabled by the published protocol. study:
+-- {warmup, top, routing, precision}, resolved; precision: the usual one of its device.
+function arguments.record(study, precision)
+  for _, rule in ipairs { { "warmup", published.WARMUP, "%d" }, { "top", published.TOP, "%g" },
+    { "routing", "model", "%s" }, { "precision", precision, "%s" } } do
+    local name, usual, format = table.unpack(rule)
+    if study[name] ~= usual then
+      return ("--record: the record is of a study with --%s " .. format .. ", not " .. format
+        .. "; leave one of the two out"):format(name, usual, study[name])
+    end
   end
   return nil
 end

@@ -12,6 +12,7 @@ local published = {}
 
 published.default_path = "experiments/published_depth_scaling.tsv"
 published.GPUS = 4    -- whose throughputs together are published, and whose micro-batches one device here does at once
+published.TOP = 0.10  -- fraction of the fastest updates that make a run's throughput, likewise
 published.WARMUP = 20 -- first updates of a run that are dropped, the study's own default too
 
 local FULL_DEPTH = 20

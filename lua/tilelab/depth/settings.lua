@@ -39,18 +39,20 @@ local function open_gemms(device, backend)
   if not legal then lab.usage_error("--device %s: %s", device.name, reason) end
 end
 
--- What the largest model of each backend takes, before anything is measured; more than the device has
+-- What the largest model of each backend takes, before anything is measured; more than the device has free
 -- is an error that names the flag.
 local function check_memory(chosen)
   local device, most = chosen.device, math.max(table.unpack(chosen.layers))
+  local free = device.arch > 0 and lab.check(device:memory()).free_bytes or device.memory_bytes
   for _, backend in ipairs(chosen.backends) do
     local bytes = lab.check(step.bytes { device = device, config = settings.layout(chosen, most), backend = backend,
       seed = chosen.seed, precision = chosen.precision, routing = chosen.routing,
       attention = chosen.attention })
     local text = memory.text(bytes)
-    if bytes.total > device.memory_bytes then
-      lab.usage_error("--layers %d: %s of %s needs %s, but %s has %.1f GB; give fewer --layers, or a smaller "
-        .. "--micro-batch%s", most, backend, chosen.model, text, device.name, device.memory_bytes / 1e9,
+    if bytes.total > free then
+      lab.usage_error("--layers %d: %s of %s needs %s, but %s has %.1f GB%s; give fewer --layers, or a smaller "
+        .. "--micro-batch%s", most, backend, chosen.model, text, device.name, free / 1e9,
+        device.arch > 0 and (" free of %.1f"):format(device.memory_bytes / 1e9) or "",
         chosen.model == "tiny" and "" or " or --model tiny")
     end
     if device.arch > 0 then print(("%s, %d layers: %s"):format(backend, most, text)) end
@@ -61,7 +63,7 @@ end
 local function choose_attention(chosen, options, types)
   local choice, message = attention.choose { device = chosen.device, config = chosen.config,
     types = types, deterministic = options.deterministic, library = options.attention }
-  if not choice then lab.usage_error("--attention %s: %s", options.attention, message) end
+  if not choice then lab.usage_error("--attention %s: %s", options.attention or "cudnn", message) end
   if chosen.device.arch > 0 then
     print(("attention: %s%s"):format(attention.name(choice),
       choice.reason and "; " .. choice.reason or choice.converts and ", in bf16" or ""))
@@ -85,7 +87,8 @@ function settings.resolve(options)
   open_gemms(chosen.device, backends.get(chosen.backends[1]))
   local on_cpu = chosen.device.arch == 0
   chosen.precision = options.precision or (on_cpu and "fp32" or "bf16")
-  message = arguments.record_as(options.record_as, chosen)
+  message = arguments.record_as(options.record_as, chosen) or options.record
+    and arguments.record(chosen, on_cpu and "fp32" or "bf16")
   if message then lab.usage_error("%s", message) end
   local types
   types, message = precision.types(chosen.precision, backends.kind_of(chosen.device.name))

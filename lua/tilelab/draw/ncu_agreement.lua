@@ -7,7 +7,7 @@
 --            held to nothing)
 --   tilelab  what tilelab read
 --   ncu      what ncu read
---   ratio    tilelab over ncu; 1 where both are 0
+--   ratio    tilelab over ncu; 1 where both are 0, "-" where only ncu read 0
 
 local draw = require "tilelab.draw"
 
@@ -18,7 +18,7 @@ local CLOCK = "gpc__cycles_elapsed.avg.per_second" -- of the counted run
 local agreement = {
   schema = {
     { "kernel", "text" }, { "metric", "text" }, { "kind", "text", KINDS }, { "tilelab", "number" },
-    { "ncu", "number" }, { "ratio", "number" },
+    { "ncu", "number" }, { "ratio", "number?" },
   },
 }
 
@@ -34,7 +34,7 @@ function agreement.draw(data, options)
   for slot, kind in ipairs(KINDS) do
     local points = {}
     for _, row in ipairs(data.rows) do
-      if row.kind == kind then
+      if row.kind == kind and row.ratio ~= "-" then
         points[#points + 1] = { x = row.metric, y = data:number(row, "ratio") }
         values[#values + 1] = points[#points].y
       end

@@ -16,22 +16,24 @@ local function shapes(config)
     { config.micro_batch, config.heads, config.sequence }
 end
 
--- Tensors of the step's sizes, as arguments of both operations; or nil and a message.
+-- Tensors of the step's sizes, as arguments of both operations; or nil, a message and its code.
 local function operands(device, config)
   local packed, heads, rows = shapes(config)
   local list = {}
   for name, spec in pairs { qkv = { "bf16", packed }, dqkv = { "bf16", packed }, o = { "bf16", heads },
     dout = { "bf16", heads }, lse = { "fp32", rows } } do
-    local tensor, message = lab.tensor { device = device.name, dtype = spec[1], shape = spec[2] }
-    if not tensor then return nil, message end
+    local tensor, message, code = lab.tensor { device = device.name, dtype = spec[1], shape = spec[2] }
+    if not tensor then return nil, message, code end
     list[name] = tensor
   end
   return list
 end
 
--- Whether cuDNN has plans for the step; else false and the reason.
+-- Whether cuDNN has plans for the step; else false and the reason, or nil and a message where the step's own
+-- tensors do not fit.
 local function cudnn_takes(device, config, backward)
-  local t, message = operands(device, config)
+  local t, message, code = operands(device, config)
+  if not t and code == "memory" then return nil, message end
   if not t then return false, message end
   local legal, reason = lab.legal { op = "attention", variant = "cudnn_sdpa", qkv = t.qkv, o = t.o, lse = t.lse }
   if legal then
@@ -45,7 +47,7 @@ end
 -- spec: device, config, types (precision.types), deterministic (true), library ("cudnn" or "plain";
 -- default: cuDNN where it can). Returns {attention = variant, attention_backward = variant, converts =
 -- whether activations are of another type, reason = why it is not cuDNN's}; or nil and a message where
--- the library that is asked for cannot.
+-- the library that is asked for cannot, or there is no memory for the step's tensors.
 function attention.choose(spec)
   local plain = spec.device.arch == 0 and "cpu_plain" or "smxx_plain"
   local reason = ("%s asked for"):format(plain)
@@ -61,7 +63,7 @@ function attention.choose(spec)
       return { attention = "cudnn_sdpa", attention_backward = backward,
         converts = spec.types.activation ~= spec.types.attention }
     end
-    if spec.library == "cudnn" then return nil, reason end
+    if takes == nil or spec.library == "cudnn" then return nil, reason end
   end
   return { attention = plain, attention_backward = plain, reason = reason }
 end

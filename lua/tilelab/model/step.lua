@@ -227,7 +227,8 @@ local function builder(class, options)
   local types, message = precision.types(options.precision or "fp32", kind)
   if not types then return nil, message end
   local choice = options.attention
-    or attention.choose { device = options.device, config = config, types = types }
+  if not choice then choice, message = attention.choose { device = options.device, config = config, types = types } end
+  if not choice then return nil, message end
   local b = setmetatable({ config = config, device = options.device, backend = backends.get(options.backend),
     attention = choice, types = types, first = {}, later = {}, zeroed = {}, scratches = {}, workspaces = {},
     arguments = {}, gemms = {}, loads = {}, d = config.d_model, t = config.micro_batch * config.sequence }, class)
