@@ -80,6 +80,16 @@ t.error(function() lab.plan(changed(args, { tunables = { nope = 1 } })) end, "no
 t.error(function() lab.plan(changed(args, { tunables = { 1 } })) end, "named", "tunables are named")
 t.error(function() plan:set_tunable("nope", 1) end, "nope", "setting an unknown tunable")
 t.error(function() plan:launch(3) end, "tilelab.stream expected", "a stream is a stream")
+for _, count in ipairs { -1, 0, math.mininteger } do
+  t.error(function() plan:launch(nil, count) end, "a count of launches is at least 1", "no launch is no launch")
+end
+t.error(function() plan:launch(nil, 1.5) end, "number has no integer representation", "half a launch")
+t.error(function() plan:launch(nil, "twice") end, "number expected", "a count in words")
+do
+  local sum = lab.tensor { shape = { 4, 5 }, fill = 0 }
+  lab.plan(changed(args, { d = sum, beta = 1 })):launch(nil, 3)
+  t.ok(math.abs(sum:get(1, 1) - 3 * first:get(1, 1)) < 1e-5, "three launches")
+end
 t.error(function() return plan.opp end, "unknown plan field 'opp'; did you mean 'op'", "an unknown attribute")
 t.is(type(plan:tune()), "table", "tune")
 
