@@ -16,6 +16,7 @@
 #include "kernels/device/group_offsets.cuh"
 #include "kernels/device/launch.h"
 #include "kernels/device/tensor_map.h"
+#include "kernels/device/vectors.h"
 #include "kernels/device/wgmma.cuh"
 #include "kernels/host/magnitude.h"
 #include "kernels/m_grouped_gemm/op.h"
@@ -230,6 +231,7 @@ static enum tl_status legal(const struct tl_problem *problem)
 {
     const int64_t *dim = problem->dim;
     TL_TRY(tl_magnitude_refuse(problem, "sm90_ragged"));
+    TL_TRY(tl_vectors_small(problem, "sm90_ragged"));
     for (int i = 0; i < 3; i++)
         if (problem->dtype[i] != TL_BF16)
             return TL_FAIL(TL_ERR_ILLEGAL, "m_grouped_gemm/sm90_ragged: '%s' is %s; it takes bf16",
