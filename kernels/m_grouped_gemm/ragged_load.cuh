@@ -19,7 +19,7 @@ enum {
 };
 
 /* Tiles on their way from the scheduler to those who load, multiply and store them: a tile is
- * chosen about one ahead of what loads, so that a cluster that is late leaves the rest to others. */
+ * chosen about one ahead of what loads, so that a late cluster leaves the rest to others. */
 enum { TILE_SLOTS = 2 };
 
 /* Phases of mbarriers: a stage is full when its weights and its tokens are there; it is free for
@@ -90,9 +90,9 @@ static __device__ __forceinline__ tile take_tile(const shared_layout &shared, in
     return t;
 }
 
-/* A warp: takes numbers from the counter that all clusters share, so that they end together whatever
- * the groups' sizes are, and finds the tiles. The first block of a cluster tells the second; the
- * last cluster leaves the counters as it found them. */
+/* A warp: takes numbers from the counter that all clusters share, so that they end together
+ * whatever the groups' sizes are, and finds the tiles. The first block of a cluster tells the
+ * second; the last cluster leaves the counters as it found them. */
 static __device__ void schedule(const shared_layout &shared, const int *offsets, int *counters,
                                 const settings &set)
 {
