@@ -16,6 +16,7 @@ static enum tl_status find_encoder(encode_fn *out)
         cudaDriverEntryPointQueryResult result;
         cudaError_t error = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &symbol,
                                                              12000, cudaEnableDefault, &result);
+        cudaGetLastError(); /* else the next launch would report it again */
         if (error != cudaSuccess || result != cudaDriverEntryPointSuccess)
             return TL_FAIL(TL_ERR_UNSUPPORTED,
                            "the driver has no cuTensorMapEncodeTiled: %s; TMA "
