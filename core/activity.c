@@ -84,7 +84,7 @@ static void fill(struct tl_kernel_record *record, const CUpti_ActivityKernel10 *
     record->graph_node = kernel->graphNodeId;
 }
 
-/* A new entry of that symbol at the end; NULL where there is no memory for it. With the lock held. */
+/* A new entry of that symbol at the end; NULL without memory for it. With the lock held. */
 static struct entry *append(const char *symbol, uint32_t correlation)
 {
     if (state.count == state.capacity) {

@@ -41,8 +41,8 @@ struct tl_kernel_record {
     uint64_t graph_node; /* 0 outside CUDA graphs */
 };
 
-/* `memory`: memsets and copies too, not kernels only. TL_ERR_ARGUMENT where recording is on already;
- * TL_ERR_UNSUPPORTED with reason and remedy. */
+/* `memory`: memsets and copies too, not kernels only. TL_ERR_ARGUMENT where recording is on
+ * already; TL_ERR_UNSUPPORTED with reason and remedy. */
 enum tl_status tl_activity_begin(const struct tl_device *device, bool memory);
 
 /* Waits for the device and stops recording. TL_ERR_DEVICE where records were lost. */

@@ -1,14 +1,14 @@
-/* A checksum of what is read back later, at the speed of memory: it finds damage, not forgery (hash.h
- * does). Four lanes of 64-bit words, each a chain of one-to-one steps, so that a single wrong word
- * always shows.
+/* A checksum of what is read back later, at the speed of memory: it finds damage, not forgery
+ * (hash.h does). Four lanes of 64-bit words, each a chain of one-to-one steps, so that a single
+ * wrong word always shows.
  *
  *   struct tl_checksum sum;
  *   tl_checksum_begin(&sum);
  *   tl_checksum_add(&sum, data, bytes);   any number of times
  *   tl_checksum_end(&sum, text);
  *
- * The text depends on the bytes alone, not on how they were cut into calls, as long as all calls but
- * the last bring a multiple of TL_CHECKSUM_STEP bytes.
+ * The text depends on the bytes alone, not on how they were cut into calls, as long as all calls
+ * but the last bring a multiple of TL_CHECKSUM_STEP bytes.
  */
 #ifndef TL_CHECKSUM_H
 #define TL_CHECKSUM_H

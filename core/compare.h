@@ -37,8 +37,8 @@ struct tl_comparison {
 enum tl_status tl_compare(struct tl_comparison *out, const struct tl_tensor *value,
                           const struct tl_tensor *reference, const struct tl_bound *bound);
 
-/* The same for each group of rows [offsets[g], offsets[g + 1]) of the outermost dimension, so that an
- * error shows in the group that it is in; positions are those of the whole tensor. `out` holds
+/* The same for each group of rows [offsets[g], offsets[g + 1]) of the outermost dimension, so that
+ * an error shows in the group that it is in; positions are those of the whole tensor. `out` holds
  * num_groups, `offsets` num_groups + 1 values on the host. TL_ERR_ARGUMENT names an offset that
  * decreases or runs past the rows. */
 enum tl_status tl_compare_groups(struct tl_comparison *out, const struct tl_tensor *value,

@@ -1,5 +1,5 @@
-/* Normal numbers made where they are wanted: the elements that tensor_random.c makes on the host, in
- * the same steps, each rounded on its own. */
+/* Normal numbers made where they are wanted: the elements that tensor_random.c makes on the host,
+ * in the same steps, each rounded on its own. */
 #include "core/cuda_random.h"
 #include "core/random.h"
 

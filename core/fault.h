@@ -20,7 +20,7 @@ extern "C" {
 
 /* One for each device whose kernels leave faults (tl_device.fault), in pinned host memory that the
  * device addresses alike. The host writes `handled` and `claim`, kernels the rest, in the order
- * claim, fields, `left`; kernels/device/group_offsets.cuh does. */
+ * claim, fields, `left`; kernels/device/fault.cuh does. */
 struct tl_fault {
     uint32_t handled; /* faults that became errors so far; the round of the next is handled + 1 */
     uint32_t left;    /* the round of the fault below, once that is complete */

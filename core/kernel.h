@@ -28,6 +28,7 @@ extern "C" {
 #define TL_MAX_ARGS 16
 #define TL_MAX_DIMS 12
 #define TL_MAX_PARAMS 12
+#define TL_MAX_IN_PLACE 3
 #define TL_MAX_TUNABLES 8
 #define TL_PLAN_SCRATCH 224
 #define TL_MAX_TRIALS 8
@@ -54,6 +55,11 @@ struct tl_param_spec {
     double min, max;     /* inclusive; ignored for choices */
 };
 
+/* Positions of an output and of an input whose place it may take. */
+struct tl_in_place {
+    int output, input;
+};
+
 struct tl_problem;
 
 struct tl_operation {
@@ -62,6 +68,9 @@ struct tl_operation {
     const char *dims;     /* "m n k": the order of tl_problem.dim */
     struct tl_arg_spec args[TL_MAX_ARGS];       /* ends with a NULL name */
     struct tl_param_spec params[TL_MAX_PARAMS]; /* ends with a NULL name */
+    /* What an output may share memory with, byte for byte; ends with two equal positions. Outputs
+     * overlap no other argument. */
+    struct tl_in_place in_place[TL_MAX_IN_PLACE];
     double (*flops)(const struct tl_problem *problem); /* logical: what the equation needs */
     double (*bytes)(const struct tl_problem *problem); /* logical: each operand moved once */
     /* Relations the symbolic shapes cannot say; NULL when there are none. */
@@ -167,8 +176,8 @@ void tl_operation_defaults(const struct tl_operation *operation, double *param);
 /* Checks arguments and parameters against the operation and solves the dimensions.
  * TL_ERR_ARGUMENT names the argument, what was expected and what was found: a missing argument, a
  * wrong dtype or rank, a dimension that disagrees, strided memory, two devices, a host argument
- * that is not on the CPU, a parameter out of range or without a value. Values of index tensors are
- * checked at launch, where they are. */
+ * that is not on the CPU, an output that overlaps another argument, a parameter out of range or
+ * without a value. Values of index tensors are checked at launch, where they are. */
 enum tl_status tl_problem_bind(struct tl_problem *problem, const struct tl_operation *operation,
                                const struct tl_args *args, const double *param);
 

@@ -49,7 +49,7 @@ static size_t print_header(const struct tl_tensor *tensor, char out[512])
     return (size_t)at;
 }
 
-/* Where a piece of elements lies on the host: in the tensor, or in a buffer that the caller frees. */
+/* Where elements lie on the host: in the tensor, or in a buffer that the caller frees. */
 static enum tl_status piece_buffer(const struct tl_tensor *tensor, void **out)
 {
     size_t bytes = tl_tensor_bytes(tensor);

@@ -14,7 +14,7 @@ extern "C" {
 #endif
 
 /* Writes a contiguous tensor from any device, a piece at a time. TL_ERR_IO names the path and the
- * system's reason; no partial file is left behind. `sum`: of the elements, NULL where nobody asks. */
+ * system's reason; no partial file is left behind. `sum`: of the elements, or NULL. */
 enum tl_status tl_npy_write(const struct tl_tensor *tensor, const char *path,
                             struct tl_checksum *sum);
 
@@ -22,8 +22,8 @@ enum tl_status tl_npy_write(const struct tl_tensor *tensor, const char *path,
  * the path and what is wrong: magic, version, Fortran order, dtype, rank, truncated data. */
 enum tl_status tl_npy_read(struct tl_tensor *tensor, struct tl_device *device, const char *path);
 
-/* Reads into a contiguous tensor that is there, of the file's dtype and as many elements, a piece at a
- * time; where it fails the tensor may hold part of the file. `sum` as above. */
+/* Reads into a contiguous tensor that is there, of the file's dtype and as many elements, a piece
+ * at a time; where it fails the tensor may hold part of the file. `sum` as above. */
 enum tl_status tl_npy_read_into(struct tl_tensor *tensor, const char *path,
                                 struct tl_checksum *sum);
 

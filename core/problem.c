@@ -190,6 +190,47 @@ static enum tl_status bind_arg(struct tl_problem *problem, int arg, const struct
     return solve_shape(problem, arg, tensor, owner);
 }
 
+static bool overlap(const struct tl_tensor *a, const struct tl_tensor *b)
+{
+    size_t a_bytes = tl_tensor_bytes(a), b_bytes = tl_tensor_bytes(b);
+    uintptr_t a_begin = (uintptr_t)a->data, b_begin = (uintptr_t)b->data;
+    return a_bytes && b_bytes && a_begin < b_begin + b_bytes && b_begin < a_begin + a_bytes;
+}
+
+static bool may_take_place(const struct tl_operation *op, int output, int input)
+{
+    bool found = false;
+    for (const struct tl_in_place *pair = op->in_place; pair->output != pair->input; pair++)
+        found = found || (pair->output == output && pair->input == input);
+    return found;
+}
+
+/* `written` is an output, `other` any other argument; they overlap. */
+static enum tl_status check_shared(const struct tl_operation *op, const struct tl_args *args,
+                                   int written, int other)
+{
+    static const char *const roles[] = {"input", "output", "input and output", "input"};
+    const struct tl_tensor *a = &args->tensor[written], *b = &args->tensor[other];
+    bool may = may_take_place(op, written, other);
+    if (may && a->data == b->data && tl_tensor_bytes(a) == tl_tensor_bytes(b))
+        return TL_OK;
+    return TL_FAIL(TL_ERR_ARGUMENT, "%s: %s '%s' overlaps %s '%s'; give it memory of its own%s",
+                   op->name, roles[op->args[written].role], op->args[written].name,
+                   roles[op->args[other].role], op->args[other].name,
+                   may ? ", or all of that tensor's" : "");
+}
+
+static enum tl_status check_overlaps(const struct tl_operation *op, const struct tl_args *args)
+{
+    for (int i = 0; i < TL_MAX_ARGS && op->args[i].name; i++) {
+        bool written = op->args[i].role == TL_OUT || op->args[i].role == TL_INOUT;
+        for (int j = 0; written && j < TL_MAX_ARGS && op->args[j].name; j++)
+            if (j != i && overlap(&args->tensor[i], &args->tensor[j]))
+                TL_TRY(check_shared(op, args, i, j));
+    }
+    return TL_OK;
+}
+
 enum tl_status tl_problem_bind(struct tl_problem *problem, const struct tl_operation *operation,
                                const struct tl_args *args, const double *param)
 {
@@ -202,6 +243,7 @@ enum tl_status tl_problem_bind(struct tl_problem *problem, const struct tl_opera
     TL_TRY(bind_params(problem, param));
     for (int i = 0; i < TL_MAX_ARGS && operation->args[i].name; i++)
         TL_TRY(bind_arg(problem, i, args, &device, owner));
+    TL_TRY(check_overlaps(operation, args));
     return operation->check ? operation->check(problem) : TL_OK;
 }
 

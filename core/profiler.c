@@ -76,7 +76,7 @@ bool tl_profiler_running(void)
 static enum tl_status refuse_nested(void)
 {
     return TL_FAIL(TL_ERR_ARGUMENT,
-                   "profiling inside a profiled region: each pass of the outer one would repeat all "
+                   "profiling inside a profiled region: each pass of the outer one would repeat "
                    "passes of the inner one");
 }
 

@@ -7,7 +7,7 @@
  *       in it: such plans must run one after the other, on one stream
  *   lab.legal{the same} -> true | false, reason
  *   plan:launch([stream[, count]])    raises whatever fails: an ignored nil would spoil a
- *       measurement; `count` launches from a loop in C, to tell what Lua adds
+ *       measurement; `count` launches, at least 1, from a loop in C, to tell what Lua adds
  *   plan:flops() plan:bytes()                 logical, of the equation
  *   plan:tunables() -> {name = value}         plan:set_tunable(name, value) -> plan
  *   plan:tune([stream]) -> {name = value}, {us, ...}    times candidates on the plan's tensors;
@@ -294,6 +294,7 @@ static int plan_launch(lua_State *L)
     struct tl_stream *stream = tlua_stream_opt(L, 2, box->plan.device);
     lua_Integer count = luaL_optinteger(L, 3, 1);
     enum tl_status status = TL_OK;
+    luaL_argcheck(L, count >= 1, 3, "a count of launches is at least 1");
     tlua_interrupt_check(L);
     if (tlua_graph_captures(box->plan.device))
         keep_tensors(L, box);

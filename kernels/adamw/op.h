@@ -7,8 +7,8 @@
  *                 param = param - lr (m / (1 - beta1^step) / (sqrt(v / (1 - beta2^step)) + eps)
  *                                     + weight_decay param)
  *                 param_bf16 = param, rounded: the working copy that GEMMs in bf16 read
- * Tensors of any rank are passed as flat views. A NaN norm makes every parameter NaN. A step below 1
- * is an error on the CPU; kernels on the GPU make every parameter NaN.
+ * Tensors of any rank are passed as flat views. A NaN norm makes every parameter NaN. A step below
+ * 1 is an error on the CPU; kernels on the GPU make every parameter NaN.
  */
 #ifndef TL_ADAMW_OP_H
 #define TL_ADAMW_OP_H

@@ -12,18 +12,8 @@ static int64_t num_chunks(int64_t count)
     return (count + CHUNK - 1) / CHUNK;
 }
 
-#define REAL    float
-#define NAME(x) x##_fp32
-#define MATH(x) x##f
-#include "ref.inc"
-#undef REAL
-#undef NAME
-#undef MATH
-
-#define REAL    double
-#define NAME(x) x##_fp64
-#define MATH(x) x
-#include "ref.inc"
+#define TL_BODY "kernels/adamw/ref.inc"
+#include "kernels/host/both_floats.inc"
 
 /* A partial sum for each chunk. */
 static size_t norm_workspace(const struct tl_plan *plan)

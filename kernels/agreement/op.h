@@ -13,8 +13,10 @@
  * violations     [num_groups] fp64: how many elements are not within the bound
  * Equal values have the ratio 0, equal infinities included. A value that is not finite where it
  * should be, NaN anywhere, and a bound that is not finite are violations with an infinite ratio.
- * Rows outside the offsets are not looked at. Results are the same from run to run. An output that
- * has a group axis of its own is flattened: [num_groups m, n] with offsets 0, m, 2 m, ...
+ * Rows outside the offsets are not looked at. Offsets that do not fit are an error on the CPU and
+ * nothing is written; the kernel on the GPU does not look for them, but keeps inside the tensors.
+ * Results are the same from run to run. An output that has a group axis of its own is flattened:
+ * [num_groups m, n] with offsets 0, m, 2 m, ...
  */
 #ifndef TL_AGREEMENT_OP_H
 #define TL_AGREEMENT_OP_H

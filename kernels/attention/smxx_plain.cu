@@ -324,7 +324,7 @@ static attention_args args_of(const struct tl_problem *problem)
     return args;
 }
 
-/* A block for each tile of each head, with `tiles` tiles and `scores` score tiles of shared memory. */
+/* A block for each tile of each head; `tiles` tiles and `scores` score tiles of shared memory. */
 static enum tl_status run(const struct tl_plan *plan, struct tl_stream *stream,
                           attention_kernel kernel, const attention_args &args, int d, int heads,
                           int tiles, int scores, const char *name)

@@ -9,6 +9,8 @@
  * The indices are those of permute_index (kernels/permute/op.h). All tensors are row-major with d
  * contiguous, and of one float type; beside bf16, weights and dweights are fp32; rows in the
  * experts' layout (x and dx) may be bf16 beside fp32 tokens.
+ * Indices and offsets that do not fit are errors on the CPU and nothing is written; kernels on the
+ * GPU do not look for them, but keep inside the tensors.
  */
 #ifndef TL_COMBINE_OP_H
 #define TL_COMBINE_OP_H

@@ -66,6 +66,7 @@ const struct tl_operation tl_op_cross_entropy_backward = {
                                                 "tokens vocab"},
         },
     .params = {[CROSS_ENTROPY_PARAM_SCALE] = {"scale", NULL, 1, -INFINITY, INFINITY}},
+    .in_place = {{CROSS_ENTROPY_BACKWARD_DLOGITS, CROSS_ENTROPY_BACKWARD_LOGITS}},
     .flops = flops,
     .bytes = tl_problem_arg_bytes,
     .check = check_backward,

@@ -6,18 +6,8 @@
 #include "kernels/host/check.h"
 #include "kernels/host/parallel.h"
 
-#define REAL    float
-#define NAME(x) x##_fp32
-#define MATH(x) x##f
-#include "ref.inc"
-#undef REAL
-#undef NAME
-#undef MATH
-
-#define REAL    double
-#define NAME(x) x##_fp64
-#define MATH(x) x
-#include "ref.inc"
+#define TL_BODY "kernels/cross_entropy/ref.inc"
+#include "kernels/host/both_floats.inc"
 
 static enum tl_status launch_forward(const struct tl_plan *plan, const struct tl_args *args,
                                      struct tl_stream *stream)

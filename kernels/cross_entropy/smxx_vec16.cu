@@ -29,7 +29,8 @@ struct online {
     float top, sum;
 };
 
-template <typename T> static __device__ __forceinline__ online merge(const online &a, const online &b)
+template <typename T>
+static __device__ __forceinline__ online merge(const online &a, const online &b)
 {
     float top = fmaxf(a.top, b.top);
     return {top, a.sum * exponential<T>(a.top - top) + b.sum * exponential<T>(b.top - top)};
@@ -78,7 +79,8 @@ template <typename T> static __device__ online block_merge(online state, int thr
     int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
 #pragma unroll
     for (int step = 16; step > 0; step /= 2) {
-        online other = {__shfl_xor_sync(~0u, state.top, step), __shfl_xor_sync(~0u, state.sum, step)};
+        online other = {__shfl_xor_sync(~0u, state.top, step),
+                        __shfl_xor_sync(~0u, state.sum, step)};
         state = merge<T>(state, other);
     }
     if (lane == 0) {

@@ -96,8 +96,8 @@ static __device__ __forceinline__ void tl_tma_load_3d(void *shared, const CUtens
 }
 
 /* `bytes` contiguous bytes into shared memory; both addresses and the count are multiples of 16. */
-static __device__ __forceinline__ void tl_bulk_load(void *shared, const void *global, uint32_t bytes,
-                                                    uint64_t *barrier)
+static __device__ __forceinline__ void tl_bulk_load(void *shared, const void *global,
+                                                    uint32_t bytes, uint64_t *barrier)
 {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
                  " [%0], [%1], %2, [%3];" ::"r"(tl_shared_address(shared)),

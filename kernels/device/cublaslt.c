@@ -1,6 +1,6 @@
-/* See cublaslt.h. The library's types are declared by hand, so that building needs neither its headers
- * nor its half a gigabyte; tests/kernels/test_cublaslt.c holds them against the header where there is
- * one. */
+/* See cublaslt.h. The library's types are declared by hand, so that building needs neither its
+ * headers nor its half a gigabyte; tests/kernels/test_cublaslt.c holds them against the header
+ * where there is one. */
 #if TL_CUDA
 #include "cublaslt.h"
 #include "cublaslt_abi.h"
@@ -60,8 +60,8 @@ static struct tl_dynlib library;
 static void *handles[MAX_DEVICES]; /* one for each GPU, made by its first use */
 
 /* A failed call of the library. */
-static enum tl_status fail(const struct tl_device *device, const struct tl_cublaslt_product *product,
-                           const char *what, int result)
+static enum tl_status fail(const struct tl_device *device,
+                           const struct tl_cublaslt_product *product, const char *what, int result)
 {
     cudaGetLastError();
     return TL_FAIL(result == CUBLASLT_NOT_SUPPORTED ? TL_ERR_ILLEGAL : TL_ERR_DEVICE,
@@ -226,8 +226,9 @@ enum tl_status tl_cublaslt_run_open(const struct tl_cublaslt_call *call,
     static const float one = 1;
     uintptr_t bits = (uintptr_t)a | (uintptr_t)b | (uintptr_t)d;
     if (bits % TL_CUBLASLT_ALIGNMENT)
-        return TL_FAIL(TL_ERR_ILLEGAL, "cuBLASLt: operands at %p, %p, %p must be aligned to %d bytes",
-                       a, b, d, TL_CUBLASLT_ALIGNMENT);
+        return TL_FAIL(TL_ERR_ILLEGAL,
+                       "cuBLASLt: operands at %p, %p, %p must be aligned to %d bytes", a, b, d,
+                       TL_CUBLASLT_ALIGNMENT);
     int result = lt.matmul(call->handle, call->desc, &one, a, call->a, b, call->b, &beta, d,
                            call->d, d, call->d, algo, workspace, workspace_bytes, stream->native);
     return result == 0 ? TL_OK : fail(call->device, &call->product, "launch", result);

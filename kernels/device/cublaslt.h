@@ -1,9 +1,9 @@
 /* cuBLASLt, opened when first needed: matrix products in its column-major terms.
  *
- * d[rows, cols] = beta d + op(a) op(b), with a being [rows, depth] or, transposed, [depth, rows], and
- * b being [depth, cols] or, transposed, [cols, depth]; all column-major with leading dimensions of
- * their own. Sums are in fp32. bf16 inputs give bf16 or fp32; fp32 inputs are rounded to TF32 and
- * give fp32.
+ * d[rows, cols] = beta d + op(a) op(b), with a being [rows, depth] or, transposed, [depth, rows],
+ * and b being [depth, cols] or, transposed, [cols, depth]; all column-major with leading dimensions
+ * of their own. Sums are in fp32. bf16 inputs give bf16 or fp32; fp32 inputs are rounded to TF32
+ * and give fp32.
  */
 #ifndef TL_DEVICE_CUBLASLT_H
 #define TL_DEVICE_CUBLASLT_H
@@ -29,8 +29,8 @@ struct tl_cublaslt_algo {
 #define TL_CUBLASLT_ALIGNMENT 16 /* bytes; algorithms may rely on it for every pointer */
 
 /* Fills `algos` with up to `capacity` algorithms for the product that need at most that workspace,
- * what the library thinks fastest first. TL_ERR_UNSUPPORTED without the library, TL_ERR_ILLEGAL where
- * it knows none. */
+ * what the library thinks fastest first. TL_ERR_UNSUPPORTED without the library, TL_ERR_ILLEGAL
+ * where it knows none. */
 enum tl_status tl_cublaslt_find(struct tl_device *device, const struct tl_cublaslt_product *product,
                                 size_t workspace_bytes, struct tl_cublaslt_algo *algos,
                                 int capacity, int *count);
@@ -42,8 +42,8 @@ enum tl_status tl_cublaslt_run(struct tl_device *device, const struct tl_cublasl
                                void *d, float beta, void *workspace, size_t workspace_bytes,
                                struct tl_stream *stream);
 
-/* The same for a loop of products that differ in rows, cols and depth only: descriptors are made once.
- * A call that was opened is closed; a zeroed one may be. */
+/* The same for a loop of products that differ in rows, cols and depth only: descriptors are made
+ * once. A call that was opened is closed; a zeroed one may be. */
 struct tl_cublaslt_call {
     struct tl_device *device;
     struct tl_cublaslt_product product; /* of the next run */

@@ -4,8 +4,8 @@
 
 #include "core/fault.h"
 
-/* Leaves what is in `found`, unless another fault is there already. For one thread of the grid, in a
- * function of its own that is not inlined: inlined itself, so that `found` stays in registers. */
+/* Leaves what is in `found`, unless another fault is there already. For one thread of the grid, in
+ * a function of its own that is not inlined: inlined itself, so that `found` stays in registers. */
 static __device__ __forceinline__ void tl_fault_leave(const tl_fault &found, tl_fault_port port)
 {
     volatile tl_fault *out = port.fault;

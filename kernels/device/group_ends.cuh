@@ -3,8 +3,8 @@
  *
  * Two tables with the same calls. Of up to 32 groups each lane of a warp holds one, so that a warp
  * needs no other; the table of more lies in shared memory and is built by the block. A unit is
- * ALIGN positions of a padded group; units are numbered through all groups, and fit in an int since a
- * group has at most one that is not full.
+ * ALIGN positions of a padded group; units are numbered through all groups, and fit in an int since
+ * a group has at most one that is not full.
  *
  *   if (table.open(ends, num_groups, total, shared, fault)) return;    // bad: nothing is written
  *   for (table.seek(position); table.group < num_groups && table.begin < stop; table.next()) ...

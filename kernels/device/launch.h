@@ -21,8 +21,7 @@ static inline cudaStream_t tl_cuda_stream(const struct tl_stream *stream)
     return (cudaStream_t)stream->native;
 }
 
-/* Where the plan's kernel leaves what it refuses (core/fault.h, group_offsets.cuh): a kernel
- * parameter. */
+/* Where the plan's kernel leaves what it refuses (core/fault.h, fault.cuh): a kernel parameter. */
 static inline struct tl_fault_port tl_cuda_fault(const struct tl_plan *plan)
 {
     struct tl_fault_port port = {plan->device->fault, plan->kernel};

@@ -16,6 +16,7 @@ static enum tl_status find_encoder(encode_fn *out)
         cudaDriverEntryPointQueryResult result;
         cudaError_t error = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &symbol,
                                                              12000, cudaEnableDefault, &result);
+        cudaGetLastError(); /* else the next launch would report it again */
         if (error != cudaSuccess || result != cudaDriverEntryPointSuccess)
             return TL_FAIL(TL_ERR_UNSUPPORTED,
                            "the driver has no cuTensorMapEncodeTiled: %s; TMA "
@@ -45,8 +46,8 @@ static enum tl_status encode(CUtensorMap *map, const struct tl_tensor *tensor, v
         if (stride_bytes[i] % 16 != 0)
             return TL_FAIL(TL_ERR_ARGUMENT, "TMA needs rows of a multiple of 16 bytes, not %llu",
                            (unsigned long long)stride_bytes[i]);
-    /* Promotion to the 128 bytes of a swizzled row: with 256, loads of weights that are read once or
-     * twice came up to 6 % later (128 experts on an H200). */
+    /* Promotion to the 128 bytes of a swizzled row: with 256, loads of weights that are read once
+     * or twice came up to 6 % later (128 experts on an H200). */
     CUresult result =
         encoder(map, type, (cuuint32_t)rank, base, size, stride_bytes, box, ones,
                 CU_TENSOR_MAP_INTERLEAVE_NONE,

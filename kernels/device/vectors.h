@@ -1,4 +1,5 @@
-/* What kernels that move rows in 16-byte accesses ask of a problem and of its tensors. */
+/* What kernels that move rows in pieces of 16 bytes, and count in i32, ask of a problem and of its
+ * tensors. */
 #ifndef TL_DEVICE_VECTORS_H
 #define TL_DEVICE_VECTORS_H
 
@@ -13,7 +14,8 @@ extern "C" {
 enum tl_status tl_vectors_legal(const struct tl_problem *problem, const char *variant,
                                 const char *dim, int64_t size, enum tl_dtype dtype);
 
-/* For `legal`: TL_ERR_ILLEGAL where a dimension is beyond what i32 numbers count. */
+/* For `legal`: TL_ERR_ILLEGAL where a dimension is beyond what i32 numbers count, with room for a
+ * step of 1024 past the end. */
 enum tl_status tl_vectors_small(const struct tl_problem *problem, const char *variant);
 
 /* For `launch`: TL_ERR_ARGUMENT names an argument of `set` (bits by position) that does not begin

@@ -44,7 +44,8 @@ static __device__ __forceinline__ uint64_t tl_wgmma_desc_128b(const void *shared
 /* Descriptor of an MN-major operand in the 128-byte swizzle: panels of 64 columns (128 bytes) by 64
  * rows along K, `panel_bytes` apart; eight rows along K are 1024 bytes, so a k-step of 16 advances
  * the start by 2048. */
-static __device__ __forceinline__ uint64_t tl_wgmma_desc_128b_mn(const void *shared, int panel_bytes)
+static __device__ __forceinline__ uint64_t tl_wgmma_desc_128b_mn(const void *shared,
+                                                                 int panel_bytes)
 {
     uint64_t address = (uint64_t)__cvta_generic_to_shared(shared);
     return ((address & 0x3ffff) >> 4) | (uint64_t)(panel_bytes >> 4) << 16 |

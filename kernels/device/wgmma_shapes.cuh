@@ -3,10 +3,10 @@
  *
  *   tl_wgmma_bf16<160, A_MN, B_MN>(acc, desc_a, desc_b, accumulate);
  *
- * acc[64, N] += a[64, 16] b[N, 16]^T in shared memory, each operand K-major or, flag 1, MN-major. The
- * first N / 2 floats of the array are used. Thread t of the warpgroup holds, for each block of eight
- * columns i, rows t / 32 * 16 + t % 32 / 4 (+ 8) and columns 8 i + t % 4 * 2 (+ 1): acc[4 i] and
- * acc[4 i + 1] of the upper row, then two of the lower.
+ * acc[64, N] += a[64, 16] b[N, 16]^T in shared memory, each operand K-major or, flag 1, MN-major.
+ * The first N / 2 floats of the array are used. Thread t of the warpgroup holds, for each block of
+ * eight columns i, rows t / 32 * 16 + t % 32 / 4 (+ 8) and columns 8 i + t % 4 * 2 (+ 1): acc[4 i]
+ * and acc[4 i + 1] of the upper row, then two of the lower.
  */
 #ifndef TL_WGMMA_SHAPES_CUH
 #define TL_WGMMA_SHAPES_CUH
@@ -82,7 +82,7 @@
 template <int N> struct tl_wgmma_shape;
 
 /* Columns, blocks of eight, and the numbers of the operands after the registers. */
-#define TL_WGMMA_SHAPE(columns, blocks, a_, b_, accumulate_, a_mn, b_mn)                            \
+#define TL_WGMMA_SHAPE(columns, blocks, a_, b_, accumulate_, a_mn, b_mn)                           \
     template <> struct tl_wgmma_shape<columns> {                                                   \
         template <int A_MN, int B_MN, int C>                                                       \
         static __device__ __forceinline__ void multiply(float (&c)[C], uint64_t a, uint64_t b,     \

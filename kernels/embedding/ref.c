@@ -6,15 +6,8 @@
 
 enum { COLUMNS = 32 }; /* of dtable, in one thread */
 
-#define REAL    float
-#define NAME(x) x##_fp32
-#include "ref.inc"
-#undef REAL
-#undef NAME
-
-#define REAL    double
-#define NAME(x) x##_fp64
-#include "ref.inc"
+#define TL_BODY "kernels/embedding/ref.inc"
+#include "kernels/host/both_floats.inc"
 
 static enum tl_status launch_forward(const struct tl_plan *plan, const struct tl_args *args,
                                      struct tl_stream *stream)

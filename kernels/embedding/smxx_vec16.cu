@@ -2,9 +2,9 @@
  *
  * The addition must not depend on who comes first, so tokens are put into an order first: one block
  * counts the tokens of each id that occurs and gives it a segment, wherever; then each token finds
- * its place in the segment by counting the earlier tokens there. A warp that meets a segment's first
- * token adds all of its rows, token after token, to its columns of dtable: the sums of the CPU, bit
- * for bit. Neither sort nor pass over the vocabulary.
+ * its place in the segment by counting the earlier tokens there. A warp that meets a segment's
+ * first token adds all of its rows, token after token, to its columns of dtable: the sums of the
+ * CPU, bit for bit. Neither sort nor pass over the vocabulary.
  */
 #include "kernels/device/launch.h"
 #include "kernels/device/vectors.cuh"
@@ -86,7 +86,7 @@ struct backward_args {
     const int *ids;
     const void *dy;
     float *dtable;
-    /* In the workspace. Of each id that occurs: tokens that have it, and where its segment begins. */
+    /* In the workspace. Of each id that occurs: tokens that have it, where its segment begins. */
     int *counts, *starts; /* [vocab] */
     int *arrival;         /* [tokens], how many of its id came before: any order */
     int *place, *order;   /* [tokens], tokens by segment: in any order, and ascending */
@@ -100,8 +100,8 @@ static __device__ __forceinline__ int id_of(const backward_args &args, int token
     return id >= 0 && id < args.vocab ? id : -1;
 }
 
-/* One block, so that its barriers part the steps. Which token arrives first, and where segments lie,
- * differs from run to run; what they hold does not. */
+/* One block, so that its barriers part the steps. Which token arrives first, and where segments
+ * lie, differs from run to run; what they hold does not. */
 static __global__ void __launch_bounds__(INDEX_THREADS) index_kernel(backward_args args)
 {
     __shared__ int placed;
@@ -158,7 +158,8 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) add_kernel(back
         tl_vector_widen(inside ? tl_vector_load<float, N>(out) : tl_vector_zero<float, N>(), sum);
         for (int first = 0; first < count; first += IN_FLIGHT) {
             tl_vector<T, N> value[IN_FLIGHT];
-            int tokens = lane < IN_FLIGHT && first + lane < count ? args.order[at + first + lane] : -1;
+            bool mine = lane < IN_FLIGHT && first + lane < count;
+            int tokens = mine ? args.order[at + first + lane] : -1;
 #pragma unroll
             for (int i = 0; i < IN_FLIGHT; i++) {
                 int token = __shfl_sync(~0u, tokens, i);

@@ -1,4 +1,4 @@
-/* gemm/cublaslt_dense: the vendor's dense product, the ceiling that other variants are held against.
+/* gemm/cublaslt_dense: the vendor's dense product, the ceiling that others are held against.
  *
  * cuBLASLt is column-major, and a row-major [r, c] matrix read that way is its transpose, so
  * d^T[n, m] = b^T a^T is computed with b as the first operand:

@@ -2,6 +2,7 @@
 #ifndef TL_K_GROUPED_GEMM_BF16_H
 #define TL_K_GROUPED_GEMM_BF16_H
 
+#include "kernels/device/vectors.h"
 #include "kernels/host/magnitude.h"
 #include "op.h"
 
@@ -22,7 +23,7 @@ static inline enum tl_status k_grouped_legal_bf16(const struct tl_problem *probl
                        "k_grouped_gemm/%s: m = %lld and n = %lld must be multiples of 8, so that "
                        "rows and groups begin at 16 bytes",
                        variant, (long long)m, (long long)n);
-    return TL_OK;
+    return tl_vectors_small(problem, variant);
 }
 
 #endif

@@ -1,4 +1,4 @@
-/* Shared memory, tiles and roles' terms of k_grouped_gemm/sm90_cooperative.cu, which explains them. */
+/* Shared memory, tiles and roles' terms of sm90_cooperative.cu, which explains them. */
 #ifndef TL_K_GROUPED_GEMM_COOPERATIVE_TILE_CUH
 #define TL_K_GROUPED_GEMM_COOPERATIVE_TILE_CUH
 

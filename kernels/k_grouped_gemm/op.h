@@ -3,8 +3,10 @@
  *
  * a              [k, m] MN-major, the rows of the groups one after another (output gradients)
  * b              [k, n] MN-major (inputs)
- * d              [num_groups, m, n], fp32 or fp64; a and b share a dtype
- * group_offsets  [num_groups + 1], in rows: starts with 0, does not decrease, ends at most at k
+ * d              [num_groups, m, n] row-major, fp32 or fp64; a and b share a dtype
+ * group_offsets  [num_groups + 1], in rows: starts with 0, does not decrease, ends at most at k;
+ *                else TL_ERR_ARGUMENT, on a GPU from the next wait (core/fault.h), and nothing is
+ *                written
  * row_experts?   [k], the group of each row, -1 for pad rows       } what padded kernels may need;
  * counts_host?   [num_groups] on the CPU, rows per group with pads   } ragged ones ignore them
  * magnitude?     [num_groups, m, n], beta |d| + sum over r of |a| |b|: the scale of the rounding

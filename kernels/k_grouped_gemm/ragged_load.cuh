@@ -1,5 +1,5 @@
-/* What three warps of k_grouped_gemm/sm90_ragged's blocks load, each at its own pace: a, b, and what
- * is there already in d.
+/* What three warps of k_grouped_gemm/sm90_ragged's blocks load, each at its own pace: a, b, and
+ * what is there already in d.
  */
 #ifndef TL_K_GROUPED_GEMM_RAGGED_LOAD_CUH
 #define TL_K_GROUPED_GEMM_RAGGED_LOAD_CUH
@@ -62,8 +62,8 @@ static __device__ void load_b(const shared_layout &shared, const CUtensorMap *ma
                 tl_tma_multicast_5d(to, map, full, 0, y, z, TL_RAGGED_ROWS, t.column / 64, BOTH);
             } else {
                 for (int panel = 0; panel < PANELS; panel++)
-                    tl_tma_multicast_4d(to + panel * HALF_BYTES, map, full, t.column + panel * 64, y,
-                                        z, TL_RAGGED_ROWS, BOTH);
+                    tl_tma_multicast_4d(to + panel * HALF_BYTES, map, full, t.column + panel * 64,
+                                        y, z, TL_RAGGED_ROWS, BOTH);
             }
         }
     }

@@ -104,8 +104,8 @@ static __device__ __forceinline__ tile take_tile(const shared_layout &shared, in
     return t;
 }
 
-/* The tile of that number, of this block. Without rows it is zeros at beta 0, and nothing at beta 1:
- * no k-blocks. */
+/* The tile of that number, of this block. Without rows it is zeros at beta 0, and nothing at beta
+ * 1: no k-blocks. */
 static __device__ tile tile_of(const problem &p, const schedule *todo, int number, int rank)
 {
     work w = work_at(todo, number / p.tiles);

@@ -2,10 +2,10 @@
  *
  * d[e] (+)= a[rows of e]^T b[rows of e], bf16 to fp32. The same ragged loads. Persistent: one block
  * an SM, a producer thread that takes tiles from a shared counter, largest groups first, and two
- * consumer warpgroups. Tiles of 32768 elements by 64 rows, four stages; sums leave through two small
- * buffers a warpgroup while the next tile is loaded and multiplied (fewer stages leave room for more
- * of them: with two, a whole tile is staged). A group without rows is one k-block of zeros at beta 0,
- * and nothing at beta 1.
+ * consumer warpgroups. Tiles of 32768 elements by 64 rows, four stages; sums leave through two
+ * small buffers a warpgroup while the next tile is loaded and multiplied (fewer stages leave room
+ * for more of them: with two, a whole tile is staged). A group without rows is one k-block of zeros
+ * at beta 0, and nothing at beta 1.
  */
 #include <cuda_runtime.h>
 #include <string.h>
@@ -309,7 +309,8 @@ static enum tl_status legal(const struct tl_problem *problem)
     int64_t rows = problem->dim[TL_K_GROUPED_K];
     TL_TRY(k_grouped_legal_bf16(problem, "sm90_cooperative"));
     if (rows > TL_RAGGED_ROWS)
-        return TL_FAIL(TL_ERR_ILLEGAL, "k_grouped_gemm/sm90_cooperative: %lld rows are more than 2^30",
+        return TL_FAIL(TL_ERR_ILLEGAL,
+                       "k_grouped_gemm/sm90_cooperative: %lld rows are more than 2^30",
                        (long long)rows);
     return TL_OK;
 }
@@ -464,8 +465,8 @@ extern "C" const struct tl_kernel tl_kernel_k_grouped_gemm_sm90_cooperative = {
     .operation = "k_grouped_gemm",
     .variant = "sm90_cooperative",
     .arch = "sm90",
-    .summary = "Ragged TMA loads of both operands, 128x256x64 tiles of two warpgroups, largest groups "
-               "first; beta 1 by loading d, for large groups by TMA sums.",
+    .summary = "Ragged TMA loads of both operands, 128x256x64 tiles of two warpgroups, largest "
+               "groups first; beta 1 by loading d, for large groups by TMA sums.",
     .dtypes = TL_DTYPE_BIT(TL_BF16) | TL_DTYPE_BIT(TL_FP32),
     .tunables = {{"load_below", 2048, load_below},
                  {"block_n", 256, block_n},

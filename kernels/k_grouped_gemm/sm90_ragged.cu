@@ -2,10 +2,10 @@
  *
  * d[e] (+)= a[rows of e]^T b[rows of e], bf16 to fp32. Groups cut the reduction dimension, so both
  * loads are ragged: the tensor maps end at the end of the group, and what lies behind it arrives as
- * zeros, whatever it holds (Triton's ragged_tma; RapidGEMM's Kgemm). A warpgroup holds a tile of 128
- * by 192 sums; two take turns, so that one multiplies while the other stores, or adds to what is
- * there and was loaded meanwhile. Blocks work in pairs on two tiles below each other and share the
- * columns of b. Persistent; pairs take tiles from a shared counter, largest groups first.
+ * zeros, whatever it holds (Triton's ragged_tma; RapidGEMM's Kgemm). A warpgroup holds a tile of
+ * 128 by 192 sums; two take turns, so that one multiplies while the other stores, or adds to what
+ * is there and was loaded meanwhile. Blocks work in pairs on two tiles below each other and share
+ * the columns of b. Persistent; pairs take tiles from a shared counter, largest groups first.
  */
 #include <cuda_runtime.h>
 #include <string.h>
@@ -48,16 +48,17 @@ struct releaser {
 
 /* 16 rows of a stage; those of b lie in halves of 32 rows, panel after panel. */
 template <int N, int C>
-static __device__ __forceinline__ void multiply_step(float (&upper)[C], float (&lower)[C], uint64_t a,
-                                                     uint64_t b, int step, bool accumulate)
+static __device__ __forceinline__ void multiply_step(float (&upper)[C], float (&lower)[C],
+                                                     uint64_t a, uint64_t b, int step,
+                                                     bool accumulate)
 {
     b += step / 2 * (PANELS * HALF_BYTES >> 4) + step % 2 * 128;
     tl_wgmma_bf16<N, 1, 1>(upper, a + step * 128, b, accumulate);
     tl_wgmma_bf16<N, 1, 1>(lower, a + (PANEL_BYTES >> 4) + step * 128, b, accumulate);
 }
 
-/* upper, lower = 64 rows each of a^T b over the group's rows; one stage is multiplied while the next
- * is waited for. Of the last stage only the steps of 16 that hold rows. */
+/* upper, lower = 64 rows each of a^T b over the group's rows; one stage is multiplied while the
+ * next is waited for. Of the last stage only the steps of 16 that hold rows. */
 template <int N, int STAGES, int C>
 static __device__ __forceinline__ void
 multiply_tile(float (&upper)[C], float (&lower)[C], const shared_layout &shared, ring<STAGES> at,
@@ -195,14 +196,15 @@ static __device__ __forceinline__ void store_tile(const float (&upper)[C], const
     }
 }
 
-/* A warpgroup: every other tile, so that one stores while the other multiplies. It waits for its turn
- * until the other has seen all stages of the tile before, and all boxes: a barrier that is two phases
- * behind looks like one that is done. */
+/* A warpgroup: every other tile, so that one stores while the other multiplies. It waits for its
+ * turn until the other has seen all stages of the tile before, and all boxes: a barrier that is two
+ * phases behind looks like one that is done. */
 template <bool ADD>
 static __device__ void consume(const shared_layout &shared, const problem &p, int warpgroup)
 {
     releaser stages(shared);
-    uint64_t *next_turn = shared.turn + (warpgroup ^ 1), *next_box = shared.box_turn + (warpgroup ^ 1);
+    uint64_t *next_turn = shared.turn + (warpgroup ^ 1);
+    uint64_t *next_box = shared.box_turn + (warpgroup ^ 1);
     bool leader = threadIdx.x % 128 == 0;
     float upper[BLOCK_N / 2], lower[BLOCK_N / 2];
     for (int i = warpgroup;; i += 2) {
@@ -281,7 +283,7 @@ static __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS
         }
         for (int i = 0; i < TILE_SLOTS; i++) {
             tl_mbarrier_init(tile_full + i, 1);
-            /* two or three loading warps, four of a warpgroup; in the first block also the second's */
+            /* two or three loading warps, four of a warpgroup; in the first block the second's */
             tl_mbarrier_init(tile_read + i, 6 + ADD + (tl_cluster_rank() == 0 ? CLUSTER - 1 : 0));
             tl_mbarrier_init(number_full + i, 1);
         }
@@ -320,8 +322,8 @@ static enum tl_status legal(const struct tl_problem *problem)
                        (long long)rows);
     if (problem->dim[TL_K_GROUPED_NUM_GROUPS] > INT32_MAX / 2 / tiles)
         return TL_FAIL(TL_ERR_ILLEGAL,
-                       "k_grouped_gemm/sm90_ragged: %lld groups of %lld by %lld make more than 2^30 "
-                       "tiles",
+                       "k_grouped_gemm/sm90_ragged: %lld groups of %lld by %lld make more than "
+                       "2^30 tiles",
                        (long long)problem->dim[TL_K_GROUPED_NUM_GROUPS],
                        (long long)problem->dim[TL_K_GROUPED_M],
                        (long long)problem->dim[TL_K_GROUPED_N]);
@@ -404,7 +406,8 @@ static enum tl_status find_maps(const struct tl_plan *plan, const struct tl_args
 {
     const bound *kept = (const bound *)plan->scratch;
     if (!kept->a || kept->a != args->tensor[TL_K_GROUPED_A].data ||
-        kept->b != args->tensor[TL_K_GROUPED_B].data || kept->d != args->tensor[TL_K_GROUPED_D].data)
+        kept->b != args->tensor[TL_K_GROUPED_B].data ||
+        kept->d != args->tensor[TL_K_GROUPED_D].data)
         return prepare(plan, args, out);
     memcpy(out, kept->maps, sizeof *out);
     return TL_OK;
@@ -438,8 +441,8 @@ static enum tl_status launch(const struct tl_plan *plan, const struct tl_args *a
     unsigned blocks = (unsigned)plan->device->multiprocessors / CLUSTER * CLUSTER;
     return TL_CUDA_STATUS(
         plan, "ragged_kernel",
-        p.beta ? tl_cuda_launch_early(ragged_kernel<true>, blocks, THREADS, room<true>::BYTES, native,
-                                      map, todo, p)
+        p.beta ? tl_cuda_launch_early(ragged_kernel<true>, blocks, THREADS, room<true>::BYTES,
+                                      native, map, todo, p)
                : tl_cuda_launch_early(ragged_kernel<false>, blocks, THREADS, room<false>::BYTES,
                                       native, map, todo, p));
 }
@@ -448,8 +451,9 @@ extern "C" const struct tl_kernel tl_kernel_k_grouped_gemm_sm90_ragged = {
     .operation = "k_grouped_gemm",
     .variant = "sm90_ragged",
     .arch = "sm90",
-    .summary = "Ragged TMA loads of both operands, 128x192 tiles, warpgroups in turn, pairs of blocks, "
-               "largest groups first; beta 1 by loading d (RapidGEMM, Triton's ragged_tma).",
+    .summary = "Ragged TMA loads of both operands, 128x192 tiles, warpgroups in turn, pairs of "
+               "blocks, largest groups first; beta 1 by loading d (RapidGEMM, Triton's "
+               "ragged_tma).",
     .dtypes = TL_DTYPE_BIT(TL_BF16) | TL_DTYPE_BIT(TL_FP32),
     .legal = legal,
     .workspace = workspace,

@@ -9,6 +9,7 @@
 #include "kernels/device/cublaslt_sizes.h"
 #include "kernels/device/fork.h"
 #include "kernels/device/launch.h"
+#include "kernels/device/vectors.h"
 #include "kernels/host/counts.h"
 #include "kernels/host/magnitude.h"
 #include "op.h"
@@ -56,7 +57,7 @@ static enum tl_status legal(const struct tl_problem *problem)
             "m_grouped_gemm/cublaslt_loop: n is %lld and k is %lld; both must be multiples of "
             "8, so that every group begins at 16 bytes",
             (long long)n, (long long)k);
-    return TL_OK;
+    return tl_vectors_small(problem, "cublaslt_loop");
 }
 
 static enum tl_status plan_algorithms(struct tl_plan *plan)

@@ -5,9 +5,10 @@
  * a              [m, k] K-major, the groups one after another
  * b              nt: [num_groups, n, k] K-major (fprop); nn: [num_groups, k, n] MN-major (dgrad
  *                from the same weights)
- * d              [m, n]; rows outside the offsets stay untouched
+ * d              [m, n] row-major; rows outside the offsets stay untouched
  * group_offsets  [num_groups + 1], in rows: starts with 0, does not decrease, ends at most at m;
- *                else nothing is written: TL_ERR_ARGUMENT, on a GPU from the next wait (core/fault.h)
+ *                else TL_ERR_ARGUMENT, on a GPU from the next wait (core/fault.h), and nothing is
+ *                written
  * row_experts?   [m], the group of each row, -1 for pad rows       } what padded kernels may need;
  * counts_host?   [num_groups] on the CPU, rows per group with pads   } ragged ones ignore them
  * magnitude?     [m, n], sum over k of |a| |b|: the scale of the rounding errors of d. cpu_ragged

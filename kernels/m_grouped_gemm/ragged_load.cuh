@@ -19,12 +19,14 @@ enum {
 };
 
 /* Tiles on their way from the scheduler to those who load, multiply and store them: a tile is
- * chosen about one ahead of what loads, so that a cluster that is late leaves the rest to others. */
+ * chosen about one ahead of what loads, so that a late cluster leaves the rest to others. */
 enum { TILE_SLOTS = 2 };
 
 /* Phases of mbarriers: a stage is full when its weights and its tokens are there; it is free for
  * loads of this block's own when this block has read it, and for what the pair shares when all
- * blocks have that such a load serves. */
+ * blocks have that such a load serves. Who waits for all_free waits for free first: the loads of a
+ * block's own may be a whole ring ahead of what the other block has read, and a barrier that is two
+ * phases behind looks like one that is done. */
 struct shared_layout {
     char *stages, *store; /* a stage: 128 weights, then the tokens, 64 of k each */
     uint64_t *full, *free, *all_free;
@@ -88,9 +90,9 @@ static __device__ __forceinline__ tile take_tile(const shared_layout &shared, in
     return t;
 }
 
-/* A warp: takes numbers from the counter that all clusters share, so that they end together whatever
- * the groups' sizes are, and finds the tiles. The first block of a cluster tells the second; the
- * last cluster leaves the counters as it found them. */
+/* A warp: takes numbers from the counter that all clusters share, so that they end together
+ * whatever the groups' sizes are, and finds the tiles. The first block of a cluster tells the
+ * second; the last cluster leaves the counters as it found them. */
 static __device__ void schedule(const shared_layout &shared, const int *offsets, int *counters,
                                 const settings &set)
 {
@@ -140,13 +142,14 @@ static __device__ void load_weights(const shared_layout &shared, const CUtensorM
         if (t.group == NO_TILE)
             break;
         bool both = t.stacked && set.multicast == CLUSTER;
-        uint64_t *free = both ? shared.all_free : shared.free;
         int mine = t.column + (both ? rank * 64 : 0);
         for (int k = 0; k < set.k_blocks; k++, at.next()) {
             char *to = shared.stages + at.stage * STAGE_BYTES;
             uint64_t *full = shared.full + at.stage;
             int x = W_MN ? mine : k * BLOCK_K, y = W_MN ? k * BLOCK_K : mine;
-            tl_mbarrier_wait(free + at.stage, at.parity ^ 1);
+            tl_mbarrier_wait(shared.free + at.stage, at.parity ^ 1);
+            if (both)
+                tl_mbarrier_wait(shared.all_free + at.stage, at.parity ^ 1);
             __syncwarp();
             if (!elected)
                 continue;
@@ -176,14 +179,15 @@ static __device__ void load_tokens(const shared_layout &shared, const CUtensorMa
         if (t.group == NO_TILE)
             break;
         bool both = !t.stacked && set.multicast == CLUSTER;
-        uint64_t *free = both ? shared.all_free : shared.free;
         int row = t.group_begin + t.row, half = (t.units + 1) / 2, rest = t.units - half;
         int first = rank ? half : 0, units = rank ? rest : half;
         for (int k = 0; k < set.k_blocks; k++, at.next()) {
             char *to = shared.stages + at.stage * STAGE_BYTES + WEIGHT_BYTES;
             uint64_t *full = shared.full + at.stage;
             int x = k * BLOCK_K;
-            tl_mbarrier_wait(free + at.stage, at.parity ^ 1);
+            tl_mbarrier_wait(shared.free + at.stage, at.parity ^ 1);
+            if (both)
+                tl_mbarrier_wait(shared.all_free + at.stage, at.parity ^ 1);
             __syncwarp();
             if (!elected)
                 continue;

@@ -1,7 +1,7 @@
 /* How sm90_ragged cuts groups of any size into tiles, and in which order it takes them.
  *
- * A group is cut along its tokens into equal tiles, in steps of wgmma's eight: two or more of at most
- * 160 tokens waste less than full ones and a rest. The two blocks of a pair have two tiles of
+ * A group is cut along its tokens into equal tiles, in steps of wgmma's eight: two or more of at
+ * most 160 tokens waste less than full ones and a rest. The two blocks of a pair have two tiles of
  * weights next to each other and the same tokens. Only where a group is cut into two, they have its
  * two token tiles and the same weights: no other pair needs these, so that they are read once.
  */
@@ -46,8 +46,8 @@ struct tile_walk {
     int columns, pairs, passed;
 
     __device__ tile_walk(const int *offsets_, const settings &set_, int rank_)
-        : offsets(offsets_), set(set_), rank(rank_), group(-1), begin(0), end(offsets_[0]), units(0),
-          splits(0), height(1), columns(0), pairs(0), passed(0)
+        : offsets(offsets_), set(set_), rank(rank_), group(-1), begin(0), end(offsets_[0]),
+          units(0), splits(0), height(1), columns(0), pairs(0), passed(0)
     {
     }
 

@@ -15,6 +15,7 @@
 #include "kernels/device/group_offsets.cuh"
 #include "kernels/device/launch.h"
 #include "kernels/device/tensor_map.h"
+#include "kernels/device/vectors.h"
 #include "kernels/device/wgmma.cuh"
 #include "kernels/host/magnitude.h"
 #include "kernels/m_grouped_gemm/op.h"
@@ -356,13 +357,7 @@ static enum tl_status legal(const struct tl_problem *problem)
     if (dim[TL_M_GROUPED_K] == 0)
         return TL_FAIL(TL_ERR_ILLEGAL,
                        "m_grouped_gemm/sm90_padded: k is 0; there is nothing to sum");
-    for (int i = 0; i < 4; i++)
-        if (dim[i] > INT32_MAX - 2 * BLOCK_N)
-            return TL_FAIL(TL_ERR_ILLEGAL,
-                           "m_grouped_gemm/sm90_padded: a dimension of %lld is beyond the i32 "
-                           "coordinates of TMA",
-                           (long long)dim[i]);
-    return TL_OK;
+    return tl_vectors_small(problem, "sm90_padded");
 }
 
 /* A block an SM, in whole clusters; fewer where there are fewer tiles. */

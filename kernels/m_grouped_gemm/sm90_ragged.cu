@@ -1,11 +1,11 @@
 /* m_grouped_gemm/sm90_ragged: grouped GEMM over groups of any size, without padding.
  *
  * d[rows of e] = a[rows of e] b[e], bf16 with fp32 sums. The weights lie on wgmma's M side, 128 of
- * them a tile, and the tokens on its N side, where tiles come in steps of eight: a group is cut into
- * equal tiles of at most 160 tokens, and no more than seven rows of it are computed in vain. Two
- * warpgroups take turns with whole tiles, so that one multiplies while the other stores; blocks work
- * in pairs and share the tokens, or the weights (ragged_tiles.cuh). Only the store is ragged: a
- * tile may load rows of the next group, and the tensor map drops them on the way out, since its
+ * them a tile, and the tokens on its N side, where tiles come in steps of eight: a group is cut
+ * into equal tiles of at most 160 tokens, and no more than seven rows of it are computed in vain.
+ * Two warpgroups take turns with whole tiles, so that one multiplies while the other stores; blocks
+ * work in pairs and share the tokens, or the weights (ragged_tiles.cuh). Only the store is ragged:
+ * a tile may load rows of the next group, and the tensor map drops them on the way out, since its
  * bound lies at the end of the tile (Triton's ragged_tma; RapidGEMM).
  */
 #include <cuda_bf16.h>
@@ -16,6 +16,7 @@
 #include "kernels/device/group_offsets.cuh"
 #include "kernels/device/launch.h"
 #include "kernels/device/tensor_map.h"
+#include "kernels/device/vectors.h"
 #include "kernels/device/wgmma.cuh"
 #include "kernels/host/magnitude.h"
 #include "kernels/m_grouped_gemm/op.h"
@@ -230,6 +231,7 @@ static enum tl_status legal(const struct tl_problem *problem)
 {
     const int64_t *dim = problem->dim;
     TL_TRY(tl_magnitude_refuse(problem, "sm90_ragged"));
+    TL_TRY(tl_vectors_small(problem, "sm90_ragged"));
     for (int i = 0; i < 3; i++)
         if (problem->dtype[i] != TL_BF16)
             return TL_FAIL(TL_ERR_ILLEGAL, "m_grouped_gemm/sm90_ragged: '%s' is %s; it takes bf16",
@@ -278,7 +280,8 @@ static bool is_nn(const struct tl_plan *plan)
 static bool is_empty(const struct tl_plan *plan)
 {
     const int64_t *dim = plan->problem.dim;
-    return dim[TL_M_GROUPED_M] == 0 || dim[TL_M_GROUPED_N] == 0 || dim[TL_M_GROUPED_NUM_GROUPS] == 0;
+    return dim[TL_M_GROUPED_M] == 0 || dim[TL_M_GROUPED_N] == 0 ||
+           dim[TL_M_GROUPED_NUM_GROUPS] == 0;
 }
 
 static enum tl_status make_maps(const struct tl_plan *plan, const struct tl_args *args, maps *out)
@@ -288,7 +291,8 @@ static enum tl_status make_maps(const struct tl_plan *plan, const struct tl_args
     int64_t groups = dim[TL_M_GROUPED_NUM_GROUPS];
     const struct tl_tensor *a = &args->tensor[TL_M_GROUPED_A], *b = &args->tensor[TL_M_GROUPED_B];
     int64_t columns = is_nn(plan) ? n : k, rows = is_nn(plan) ? k : n;
-    TL_TRY(tl_tensor_map_3d(&out->weights, b, columns, rows, groups, 64, is_nn(plan) ? 64 : BLOCK_N));
+    TL_TRY(tl_tensor_map_3d(&out->weights, b, columns, rows, groups, 64,
+                            is_nn(plan) ? 64 : BLOCK_N));
     TL_TRY(tl_tensor_map_3d(&out->half_weights, b, columns, rows, groups, 64, 64));
     for (int units = 1; units <= MOST_UNITS / CLUSTER; units++)
         TL_TRY(tl_tensor_map_2d(&out->tokens[units - 1], a, k, m, BLOCK_K, units * UNIT));

@@ -7,6 +7,7 @@
 #include <cuda_runtime.h>
 
 #include "kernels/device/launch.h"
+#include "kernels/device/vectors.h"
 #include "kernels/pad/op.h"
 
 enum {
@@ -210,11 +211,7 @@ static enum tl_status move_legal(const struct tl_problem *problem)
                        operation, (long long)d, tl_dtype_name(problem->dtype[PAD_X]),
                        (long long)row_bytes, (int)VECTOR,
                        (int)(VECTOR / tl_dtype_size(problem->dtype[PAD_X])));
-    for (int i = 0; i <= PAD_DIM_NUM_GROUPS; i++)
-        if (problem->dim[i] > INT32_MAX - 32)
-            return TL_FAIL(TL_ERR_ILLEGAL, "%s/smxx_vec16: a dimension of %lld is beyond i32",
-                           operation, (long long)problem->dim[i]);
-    return TL_OK;
+    return tl_vectors_small(problem, "smxx_vec16");
 }
 
 extern "C" const struct tl_kernel tl_kernel_pad_index_smxx_vec16 = {

@@ -10,6 +10,9 @@
  *   permute_backward: dx[t] = beta dx[t] + sum over j of dy[slot_rows[t,j]], j ascending
  * All tensors are row-major with d contiguous, and of one float type; rows in the experts' layout
  * (y of permute, dy of permute_backward) may be bf16 beside fp32 tokens, rounded on the way.
+ * Experts out of range, and too few rows for the groups, are errors of permute_index, on the GPU
+ * too (core/fault.h), and nothing is written. Indices and offsets that do not fit are errors of the
+ * others on the CPU; their kernels on the GPU do not look for them, but keep inside the tensors.
  */
 #ifndef TL_PERMUTE_OP_H
 #define TL_PERMUTE_OP_H

@@ -1,19 +1,11 @@
 /* Permutation on the CPU: the index serially, the rows in parallel. */
 #include "kernels/permute/op.h"
 
-
 #include "kernels/host/check.h"
 #include "kernels/host/parallel.h"
 
-#define REAL    float
-#define NAME(x) x##_fp32
-#include "ref.inc"
-#undef REAL
-#undef NAME
-
-#define REAL    double
-#define NAME(x) x##_fp64
-#include "ref.inc"
+#define TL_BODY "kernels/permute/ref.inc"
+#include "kernels/host/both_floats.inc"
 
 /* One counter for each expert. */
 static size_t index_workspace(const struct tl_plan *plan)

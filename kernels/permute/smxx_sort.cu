@@ -11,6 +11,7 @@
 
 #include "kernels/device/fault.cuh"
 #include "kernels/device/launch.h"
+#include "kernels/device/vectors.h"
 #include "kernels/permute/op.h"
 
 enum {
@@ -239,7 +240,7 @@ static enum tl_status legal(const struct tl_problem *problem)
     if (dim[PERMUTE_INDEX_DIM_TOKENS] > most_tokens)
         return TL_FAIL(TL_ERR_ILLEGAL, "permute_index/smxx_sort: %lld tokens have too many slots",
                        (long long)dim[PERMUTE_INDEX_DIM_TOKENS]);
-    return TL_OK;
+    return tl_vectors_small(problem, "smxx_sort");
 }
 
 extern "C" const struct tl_kernel tl_kernel_permute_index_smxx_sort = {

@@ -8,6 +8,7 @@
 #include <cuda_runtime.h>
 
 #include "kernels/device/launch.h"
+#include "kernels/device/vectors.h"
 #include "kernels/device/wgmma.cuh"
 #include "kernels/probe/op.h"
 
@@ -63,6 +64,7 @@ static enum tl_status launch(const struct tl_plan *plan, const struct tl_args *a
                              struct tl_stream *stream)
 {
     unsigned blocks = (unsigned)plan->problem.dim[TL_PROBE_MMA_BLOCKS];
+    TL_TRY(tl_vectors_aligned(plan, args, ~0u));
     if (blocks == 0)
         return TL_OK;
     TL_TRY(

@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include "kernels/device/launch.h"
+#include "kernels/device/vectors.h"
 #include "kernels/probe/op.h"
 
 enum { THREADS = 256 };
@@ -28,6 +29,7 @@ static enum tl_status copy_launch(const struct tl_plan *plan, const struct tl_ar
                                   struct tl_stream *stream)
 {
     int64_t count = plan->problem.dim[0] / 4;
+    TL_TRY(tl_vectors_aligned(plan, args, ~0u));
     if (count == 0)
         return TL_OK;
     unsigned blocks = (unsigned)((count + THREADS * 4 - 1) / (THREADS * 4));

@@ -5,6 +5,7 @@
 
 #include "kernels/device/load.cuh"
 #include "kernels/device/launch.h"
+#include "kernels/device/vectors.h"
 #include "kernels/probe/op.h"
 
 enum { MOST_THREADS = 1024, PLAIN = 1, STREAMING, PREFETCHING };
@@ -60,6 +61,7 @@ static enum tl_status launch(const struct tl_plan *plan, const struct tl_args *a
                      : tunable[CACHE_HINT] == STREAMING ? choose<STREAMING>(vectors)
                                                         : choose<PREFETCHING>(vectors);
     int64_t run = (int64_t)threads * vectors;
+    TL_TRY(tl_vectors_aligned(plan, args, ~0u));
     if (count == 0)
         return TL_OK;
     kernel<<<(unsigned)((count + run - 1) / run), (unsigned)threads, 0, tl_cuda_stream(stream)>>>(

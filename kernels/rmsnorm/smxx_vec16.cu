@@ -1,4 +1,5 @@
-/* RMSNorm on the GPU: a thread keeps 16 bytes of columns, or twice 16, a block a few rows at a time.
+/* RMSNorm on the GPU: a thread keeps 16 bytes of columns, or twice 16, a block a few rows at a
+ * time.
  *
  * All loads of a block's rows are in flight before their sums are taken, in one exchange among the
  * warps for all rows. The backward kernel stays on its columns while it walks over the rows, so

@@ -15,7 +15,9 @@
  *                + scale coefficient num_experts / tokens
  *                    probs[t,e] (f_e - sum over e of f_e probs[t,e])
  * All tensors are row-major, a token's experts contiguous, and of one float type; logits and
- * dlogits may be bf16, the others are fp32 then.
+ * dlogits may be bf16, the others are fp32 then. A forced expert out of range is an error and
+ * nothing is written, on the GPU too (core/fault.h); of the backward operation's experts one out of
+ * range is an error on the CPU, and its term is left out on the GPU.
  */
 #ifndef TL_ROUTER_OP_H
 #define TL_ROUTER_OP_H

@@ -9,18 +9,8 @@
 
 enum { COLUMNS = 32 }; /* experts whose probs are summed together */
 
-#define REAL    float
-#define NAME(x) x##_fp32
-#define MATH(x) x##f
-#include "ref.inc"
-#undef REAL
-#undef NAME
-#undef MATH
-
-#define REAL    double
-#define NAME(x) x##_fp64
-#define MATH(x) x
-#include "ref.inc"
+#define TL_BODY "kernels/router/ref.inc"
+#include "kernels/host/both_floats.inc"
 
 static enum tl_status launch_forward(const struct tl_plan *plan, const struct tl_args *args,
                                      struct tl_stream *stream)

@@ -11,8 +11,14 @@
 #include "kernels/scale_swizzle/registers.cuh"
 #include "kernels/scale_swizzle/row_tiles.cuh"
 
-enum { MOST_THREADS = 512, MOST_STAGES = 8, VECTOR = 16, MOST_COLUMNS = 512, MOST_SHARED = 227 * 1024,
-       ASK_AHEAD = 2 };
+enum {
+    MOST_THREADS = 512,
+    MOST_STAGES = 8,
+    VECTOR = 16,
+    MOST_COLUMNS = 512,
+    MOST_SHARED = 227 * 1024,
+    ASK_AHEAD = 2,
+};
 
 extern __shared__ __align__(128) uint8_t stages[];
 
@@ -183,8 +189,8 @@ static enum tl_status legal(const struct tl_problem *problem)
     return tl_scale_legal(problem);
 }
 
-/* Four row tiles in flight a block, and up to three blocks: more of either gains nothing on an H200.
- * Where that is more shared memory than there is, fewer blocks, then fewer stages. */
+/* Four row tiles in flight a block, and up to three blocks: more of either gains nothing on an
+ * H200. Where that is more shared memory than there is, fewer blocks, then fewer stages. */
 static enum tl_status plan_tunables(struct tl_plan *plan)
 {
     const int64_t *dim = plan->problem.dim;
@@ -209,7 +215,8 @@ extern "C" const struct tl_kernel tl_kernel_scale_swizzle_sm90_bulk = {
     .operation = "scale_swizzle",
     .variant = "sm90_bulk",
     .arch = "sm90",
-    .summary = "All but K groups: row tiles by bulk copies, several in flight, registers transpose.",
+    .summary = "All but K groups: row tiles by bulk copies, several in flight, registers "
+               "transpose.",
     .tunables = {{"block_threads", 256, block_threads},
                  {"num_stages", 3, num_stages},
                  {"blocks_per_multiprocessor", 2, blocks_per_multiprocessor},

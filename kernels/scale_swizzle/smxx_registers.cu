@@ -117,8 +117,8 @@ static __device__ __forceinline__ void ask_ahead(const tl_scale_row_problem &r, 
             tl_ask_l2(r.p.scales + first + at);
 }
 
-/* A warp's items are numbered along rows first, then runs, then row tiles. `ahead`: bytes of an item
- * to ask for ahead, or 0. */
+/* A warp's items are numbered along rows first, then runs, then row tiles. `ahead`: bytes of an
+ * item to ask for ahead, or 0. */
 template <int LANES, bool ALIGNED, class Groups>
 static __global__ void __launch_bounds__(MOST_THREADS)
     rows_kernel(const __grid_constant__ tl_scale_row_problem r, unsigned chunks, int ahead,
@@ -206,7 +206,8 @@ static enum tl_status launch_rows(const struct tl_plan *plan, const tl_scale_pro
     int64_t slack = c.aligned ? 0 : 15, warps = c.threads / 32;
     unsigned chunks = (unsigned)((p.columns + slack + c.row_bytes - 1) / c.row_bytes);
     int64_t per_tile = (int64_t)chunks * (c.row_bytes / 16), items = r.tiles * per_tile;
-    int ahead = p.ends && c.prefetch ? (int)(TL_SCALE_TILE_ROWS * (int64_t)p.columns / per_tile) : 0;
+    int64_t tile_bytes = TL_SCALE_TILE_ROWS * (int64_t)p.columns;
+    int ahead = p.ends && c.prefetch ? (int)(tile_bytes / per_tile) : 0;
     int64_t blocks = (items + warps - 1) / warps;
     size_t shared = shared_bytes_of(p, c);
     if (items > INT32_MAX - 65536)

@@ -58,6 +58,7 @@ const struct tl_operation tl_op_swiglu_backward = {
             [SWIGLU_BACKWARD_DX] = {"dx", TL_OUT, false, TL_FLOATS, "rows two_f"},
             [SWIGLU_BACKWARD_GROUP_OFFSETS] = {"group_offsets", TL_IN, true, INDEX, "num_groups+1"},
         },
+    .in_place = {{SWIGLU_BACKWARD_DX, SWIGLU_BACKWARD_X}},
     .flops = backward_flops,
     .bytes = tl_problem_arg_bytes,
     .check = check,

@@ -3,7 +3,9 @@
  *   y = silu(gate) up,   silu(z) = z sigmoid(z),   x = [gate, up] along its columns
  *
  * Backward: dgate = dy up sigmoid(gate) (1 + gate (1 - sigmoid(gate))), dup = dy silu(gate).
- * With group_offsets, rows past the last offset are neither read nor written.
+ * With group_offsets, rows past the last offset are neither read nor written. Offsets that do not
+ * fit are an error on the CPU; kernels on the GPU read the last one only, and keep inside the
+ * tensors.
  * Row-major, columns contiguous: the first f columns of x are the gate, the last f are up.
  */
 #ifndef TL_SWIGLU_OP_H

@@ -167,6 +167,52 @@ static void wrong_parameters_are_named(void **state)
     toy_end(&call);
 }
 
+/* An argument becomes a view of `source` from element `offset` on, in its own shape. */
+static void lay(struct toy_call *call, int arg, const struct tl_tensor *source, int64_t offset)
+{
+    struct tl_tensor *tensor = &call->args.tensor[arg], before = *tensor;
+    assert_ok(tl_tensor_view(tensor, source, offset, before.rank, before.shape));
+    tl_tensor_done(&before);
+}
+
+static void outputs_overlap_nothing(void **state)
+{
+    (void)state;
+    struct tl_device *cpu = cpu_device();
+    struct tl_tensor memory, first;
+    int64_t all = 6 * 8 + 6 * 8 + 8 * 8, square[] = {8, 8};
+    assert_ok(tl_tensor_init(&memory, cpu, TL_FP32, 1, &all));
+    struct toy_call call = toy_call_new(cpu); /* a and d are [6, 8], b is [8, 8] */
+    toy_set(&call, ARG_B, cpu, TL_FP32, 2, 8, 8);
+    toy_set(&call, ARG_D, cpu, TL_FP32, 2, 6, 8);
+    lay(&call, ARG_A, &memory, 0);
+    lay(&call, ARG_B, &memory, 6 * 8);
+    lay(&call, ARG_D, &memory, 6 * 8 + 8 * 8); /* side by side */
+    assert_ok(toy_bind(&call));
+    lay(&call, ARG_D, &memory, 6 * 8 + 8 * 8 - 1); /* the first of d is the last of b */
+    assert_fails(TL_ERR_ARGUMENT, "input and output 'd' overlaps input 'b'; give it memory of its own",
+                 toy_bind(&call));
+    lay(&call, ARG_D, &memory, 6 * 8); /* begins where b does */
+    assert_fails(TL_ERR_ARGUMENT, "'d' overlaps input 'b'", toy_bind(&call));
+    lay(&call, ARG_D, &memory, 1);
+    assert_fails(TL_ERR_ARGUMENT, "'d' overlaps input 'a'", toy_bind(&call));
+    assert_message("memory of its own, or all of that tensor's");
+    lay(&call, ARG_D, &memory, 0); /* which the operation allows */
+    assert_ok(toy_bind(&call));
+    assert_ok(tl_tensor_view(&first, &memory, 0, 2, square));
+    tl_tensor_done(&call.args.tensor[ARG_B]);
+    call.args.tensor[ARG_B] = first; /* inputs may overlap, but d still lies in b */
+    assert_fails(TL_ERR_ARGUMENT, "'d' overlaps input 'b'", toy_bind(&call));
+    toy_set(&call, ARG_D, cpu, TL_FP32, 2, 6, 8);
+    assert_ok(toy_bind(&call));
+    toy_set(&call, ARG_OFFSETS, cpu, TL_I32, 1, 1, 0); /* outputs without elements are nowhere */
+    toy_set(&call, ARG_PAIR, cpu, TL_FP32, 2, 0, 2);
+    lay(&call, ARG_PAIR, &memory, 5);
+    assert_ok(toy_bind(&call));
+    toy_end(&call);
+    tl_tensor_done(&memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -176,6 +222,7 @@ int main(void)
         cmocka_unit_test(the_first_parameter_selects_shapes),
         cmocka_unit_test(wrong_arguments_are_named),
         cmocka_unit_test(wrong_parameters_are_named),
+        cmocka_unit_test(outputs_overlap_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,6 +28,7 @@ const struct tl_operation toy = {
     .params = {{"layout", "nt nn tn", 0, 0, 0},
                {"beta", NULL, 0, 0, 1},
                {"scale", NULL, NAN, -10, 10}},
+    .in_place = {{ARG_D, ARG_A}},
     .flops = toy_flops,
     .bytes = tl_problem_arg_bytes,
     .check = toy_check,

@@ -321,9 +321,10 @@ static void test_gpu_variants_refuse(void **state)
 {
     (void)state;
 #if TL_CUDA
-    static const char *const names[] = {"sm90_ragged", "sm90_padded", "cublaslt_loop"};
+    static const char *const names[] = {"sm90_ragged", "sm90_padded", "cublaslt_loop",
+                                        "sm90_cooperative"};
     assert_ok(tl_kernels_register());
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         const struct tl_kernel *kernel;
         struct tl_problem good = {.operation = &tl_op_k_grouped_gemm, .param = {1}}, bad;
         assert_ok(tl_kernel_find("k_grouped_gemm", names[i], &kernel));
@@ -342,6 +343,11 @@ static void test_gpu_variants_refuse(void **state)
         bad = good;
         bad.present[TL_K_GROUPED_MAGNITUDE] = true;
         assert_refused(kernel->legal(&bad), TL_ERR_ILLEGAL, "does not give 'magnitude'");
+        for (int j = 0; j <= TL_K_GROUPED_NUM_GROUPS; j++) {
+            bad = good;
+            bad.dim[j] = (int64_t)1 << 32;
+            assert_refused(kernel->legal(&bad), TL_ERR_ILLEGAL, "4294967296 is beyond i32");
+        }
         bad = good;
         bad.param[TL_K_GROUPED_BETA] = 0;
         if (i == 1)
@@ -350,7 +356,7 @@ static void test_gpu_variants_refuse(void **state)
             assert_ok(kernel->legal(&bad));
         bad = good;
         bad.present[TL_K_GROUPED_COUNTS] = false;
-        if (i > 0)
+        if (i == 1 || i == 2)
             assert_refused(kernel->legal(&bad), TL_ERR_ILLEGAL,
                            "'counts_host' [num_groups] is missing");
         else

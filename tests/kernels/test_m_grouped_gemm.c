@@ -4,6 +4,7 @@
 
 #include "kernels/host/group_offsets.h"
 #include "kernels/m_grouped_gemm/op.h"
+#include "kernels/table.h"
 
 #include <stdlib.h>
 
@@ -299,6 +300,42 @@ static void test_bad_offsets(void **state)
     rig_close(&ragged);
 }
 
+/* What the variants for GPUs refuse, which needs none. */
+static void test_gpu_variants_refuse(void **state)
+{
+    (void)state;
+#if TL_CUDA
+    static const char *const names[] = {"sm90_ragged", "sm90_padded", "cublaslt_loop"};
+    assert_ok(tl_kernels_register());
+    for (int i = 0; i < 3; i++) {
+        const struct tl_kernel *kernel;
+        struct tl_problem good = {.operation = &tl_op_m_grouped_gemm}, bad;
+        assert_ok(tl_kernel_find("m_grouped_gemm", names[i], &kernel));
+        for (int j = 0; j <= TL_M_GROUPED_COUNTS; j++) {
+            good.present[j] = true;
+            good.dtype[j] = TL_BF16;
+        }
+        for (int j = 0; j <= TL_M_GROUPED_NUM_GROUPS; j++)
+            good.dim[j] = 16;
+        assert_ok(kernel->legal(&good));
+        for (int j = 0; j <= TL_M_GROUPED_NUM_GROUPS; j++) {
+            bad = good;
+            bad.dim[j] = (int64_t)1 << 32;
+            assert_refused(kernel->legal(&bad), TL_ERR_ILLEGAL, "4294967296 is beyond i32");
+        }
+        bad = good;
+        bad.dim[TL_M_GROUPED_N] = 20;
+        assert_refused(kernel->legal(&bad), TL_ERR_ILLEGAL, "multiples of 8");
+        bad = good;
+        bad.present[TL_M_GROUPED_MAGNITUDE] = true;
+        assert_refused(kernel->legal(&bad), TL_ERR_ILLEGAL, "does not give 'magnitude'");
+    }
+#else
+    print_message("# built without CUDA\n");
+    skip();
+#endif
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -309,6 +346,7 @@ int main(void)
         cmocka_unit_test(test_threads_change_no_bit),
         cmocka_unit_test(test_planted_error_is_found),
         cmocka_unit_test(test_bad_offsets),
+        cmocka_unit_test(test_gpu_variants_refuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,6 +62,17 @@ t.error(function() lab.plan { op = "gemm", variant = "cpu_plain", a = args.a, b 
   "argument 'd'.*missing", "an argument is missing")
 t.error(function() lab.plan(changed(args, { a = lab.tensor { shape = { 4, 4 } } })) end, "dimension",
   "a dimension that disagrees")
+do
+  local x = lab.tensor { shape = { 5, 5 }, fill = 1 }
+  t.error(function() lab.plan { op = "gemm", variant = "cpu_plain", a = x, b = x, d = x } end,
+    "gemm: input and output 'd' overlaps input 'a'; give it memory of its own", "an output on an input")
+  local norm = { op = "rmsnorm", variant = "cpu_plain", x = x, residual = lab.tensor { shape = { 5, 5 }, fill = 1 },
+    weight = lab.tensor { shape = 5, fill = 1 }, y = lab.tensor { shape = { 5, 5 } }, rstd = lab.tensor { shape = 5 } }
+  t.is(lab.legal(changed(norm, { sum = x })), true, "an output in the place of an input, as its operation allows")
+  t.error(function() lab.plan(changed(norm, { sum = norm.y })) end, "output 'y' overlaps output 'sum'", "two outputs")
+  t.error(function() lab.plan(changed(norm, { sum = x, y = x })) end, "output 'y' overlaps input 'x'",
+    "another output in that place")
+end
 t.error(function() lab.plan(changed(args, { layout = "xx" })) end, "choices are: nt nn tn", "an unknown choice")
 t.error(function() lab.plan(changed(args, { layout = 1 })) end, "'layout' must be a string", "a choice is a string")
 t.error(function() lab.plan(changed(args, { beta = "1" })) end, "'beta' must be a number", "beta is a number")
@@ -69,6 +80,16 @@ t.error(function() lab.plan(changed(args, { tunables = { nope = 1 } })) end, "no
 t.error(function() lab.plan(changed(args, { tunables = { 1 } })) end, "named", "tunables are named")
 t.error(function() plan:set_tunable("nope", 1) end, "nope", "setting an unknown tunable")
 t.error(function() plan:launch(3) end, "tilelab.stream expected", "a stream is a stream")
+for _, count in ipairs { -1, 0, math.mininteger } do
+  t.error(function() plan:launch(nil, count) end, "a count of launches is at least 1", "no launch is no launch")
+end
+t.error(function() plan:launch(nil, 1.5) end, "number has no integer representation", "half a launch")
+t.error(function() plan:launch(nil, "twice") end, "number expected", "a count in words")
+do
+  local sum = lab.tensor { shape = { 4, 5 }, fill = 0 }
+  lab.plan(changed(args, { d = sum, beta = 1 })):launch(nil, 3)
+  t.ok(math.abs(sum:get(1, 1) - 3 * first:get(1, 1)) < 1e-5, "three launches")
+end
 t.error(function() return plan.opp end, "unknown plan field 'opp'; did you mean 'op'", "an unknown attribute")
 t.is(type(plan:tune()), "table", "tune")
 
