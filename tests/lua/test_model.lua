@@ -245,6 +245,48 @@ do -- what is planned on a GPU, and of which types
     "cublaslt_dense sm90_padded smxx_vec16", "their variants")
 end
 
+do -- on a GPU, outputs lie on other arguments only where the operation allows it
+  local memory = require "tilelab.model.memory"
+  local Counted = getmetatable(setmetatable({}, memory.counter {}):allocate("any", "fp32", { 1 }))
+  local view = Counted.view
+  function Counted:view(first, shape) -- luacheck: ignore 122
+    local part = view(self, first, shape)
+    part.root, part.first = self.root or self, (self.first or 0) + first
+    return part
+  end
+  local function overlap(a, b)
+    local first_a, first_b = a.first or 0, b.first or 0
+    return (a.root or a) == (b.root or b) and first_a < first_b + b.numel and first_b < first_a + a.numel
+  end
+  local function shared_of(spec, plan_of, found)
+    for _, out in ipairs(spec.args) do
+      for _, other in ipairs(spec.args) do
+        local a, b = plan_of[out.name], plan_of[other.name]
+        if out.role ~= "in" and out ~= other and a and b and overlap(a, b) then
+          local whole = a.numel == b.numel and a.dtype == b.dtype
+          found[("%s %s/%s%s"):format(spec.name, out.name, other.name, whole and "" or " in part")] = true
+        end
+      end
+    end
+  end
+  local specs, found, list = {}, {}, {}
+  for _, operation in ipairs(lab.operations()) do specs[operation.name] = operation end
+  for _, backend in ipairs { "rapidgemm", "deepgemm", "deepgemm_copy" } do
+    for _, name in ipairs { "bf16", "fp32" } do
+      local choice = { attention = "cudnn_sdpa", attention_backward = "cudnn_ordered", converts = name == "fp32" }
+      for _, plan_of in ipairs(planned { config = presets.config("tiny", { layers = 2, dense_layers = 1 }),
+        backend = backend, precision = name, attention = choice }) do
+        shared_of(specs[plan_of.op], plan_of, found)
+      end
+    end
+  end
+  Counted.view = view
+  for pair in pairs(found) do list[#list + 1] = pair end
+  table.sort(list)
+  t.is(table.concat(list, ", "), "cross_entropy_backward dlogits/logits, rmsnorm_backward dx/dsum",
+    "what lies on another argument of its launch may do so")
+end
+
 do -- attention of cuDNN beside fp32 activations
   local choice = { attention = "cudnn_sdpa", attention_backward = "cudnn_ordered", converts = true }
   local config, converted, types = presets.config("tiny", { layers = 2 }), {}, {}
