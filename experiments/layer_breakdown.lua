@@ -18,7 +18,7 @@ lab.main(function()
     { "text", "string", nil, "file to train on; default: tilelab's own sources", value = "FILE" },
     { "gemms", "string", nil, "gemm_choices.tsv of a study, for its GEMMs; default: chosen anew", value = "FILE" },
     { "routing", "string", "model", "who loads the experts", choices = { "model", "multinomial", "zipf" } },
-    { "micro_batch", "integer", 4, "sequences of a micro-batch", min = 1 },
+    { "micro_batch", "integer", 4, "sequences of a micro-batch", min = 1, max = 1048576 },
     { "seed", "integer", 1, "of weights and text" },
     { "out", "string", "out/layer_breakdown", "folder for the results", value = "FOLDER" },
     { "record", "boolean", false, "keep the results under experiments/recorded" },

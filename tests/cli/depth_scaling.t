@@ -160,6 +160,9 @@ refused "an output folder without a name" "--out: the name of a folder" --out ""
 refused "bf16 on the CPU" "--precision bf16: the CPU trains in fp32" --device cpu --precision bf16
 refused "a model that does not fit" "--layers 2000: rapidgemm of 30b-a3b needs .* GB: parameters .* give fewer --layers" \
     --device cpu --model 30b-a3b --layers 1,2000
+refused "a micro-batch whose size overflows" "--micro-batch: expected an integer from 1 to 1048576" \
+    --micro-batch 9223372036854775807
+refused "more layers than any model has" "--layers 1000000: give depths of 10000 or fewer" --device cpu --layers 1000000
 refused "text missing" "--text: .*absent.txt.*No such file" --text "$dir/absent.txt" --out "$dir/e"
 : > "$dir/empty.txt"
 refused "text empty" "--text: .*empty.txt holds 0 tokens" --text "$dir/empty.txt" --out "$dir/e"
