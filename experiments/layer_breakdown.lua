@@ -14,7 +14,7 @@ lab.main(function()
     { "updates", "integer", 3, "updates that are recorded, after as many that are timed", min = 1 },
     { "warmup", "integer", 2, "updates before", min = 1 },
     { "rounds", "integer", 6, "micro-batches that set a grouped GEMM beside itself alone; 0: none", min = 0 },
-    { "counters", "boolean", true, "count occupancy and tensor cores in one micro-batch more" },
+    { "counters", "boolean", true, "do not count occupancy and tensor cores in one micro-batch more" },
     { "text", "string", nil, "file to train on; default: tilelab's own sources", value = "FILE" },
     { "gemms", "string", nil, "gemm_choices.tsv of a study, for its GEMMs; default: chosen anew", value = "FILE" },
     { "routing", "string", "model", "who loads the experts", choices = { "model", "multinomial", "zipf" } },
