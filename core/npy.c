@@ -376,12 +376,12 @@ static enum tl_status open_file(struct header *header, FILE **out)
     struct stat info;
     enum tl_status status;
     char *text = NULL;
-    FILE *file = fopen(header->path, "rbe");
     *out = NULL;
+    if (stat(header->path, &info) == 0 && !S_ISREG(info.st_mode)) /* to open a pipe is to wait */
+        return TL_FAIL(TL_ERR_IO, "cannot read '%s': not a regular file", header->path);
+    FILE *file = fopen(header->path, "rbe");
     if (!file)
         return TL_FAIL(TL_ERR_IO, "cannot read '%s': %s", header->path, strerror(errno));
-    if (fstat(fileno(file), &info) != 0 || !S_ISREG(info.st_mode))
-        TL_GO(done, TL_FAIL(TL_ERR_IO, "cannot read '%s': not a regular file", header->path));
     text = malloc(HEADER_MAX + 1);
     if (!text)
         TL_GO(done, TL_FAIL(TL_ERR_MEMORY, "'%s': no memory for the header", header->path));

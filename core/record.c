@@ -210,16 +210,14 @@ enum tl_status tl_record_append(struct tl_record **out, const char *path,
 {
     *out = NULL;
     TL_TRY(check_columns(path, columns, num_columns));
+    struct stat info;
+    /* A device might never end, and a pipe never open. */
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+        return TL_FAIL(TL_ERR_IO, "cannot append to '%s': not a regular file", path);
     FILE *file = fopen(path, "re");
     if (!file)
         return TL_FAIL(TL_ERR_IO, "cannot read '%s': %s", path, strerror(errno));
-    struct stat info;
-    enum tl_status status = TL_OK;
-    /* A device or a pipe might never end. */
-    if (fstat(fileno(file), &info) != 0 || !S_ISREG(info.st_mode))
-        status = TL_FAIL(TL_ERR_IO, "cannot append to '%s': not a regular file", path);
-    else
-        status = check_file(file, path, columns, num_columns);
+    enum tl_status status = check_file(file, path, columns, num_columns);
     fclose(file);
     TL_TRY(status);
     int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);

@@ -25,7 +25,7 @@ lab.main(function()
       choices = { "model", "multinomial", "zipf" } },
     { "repetitions", "integer", 2, "runs of each backend and depth, in ABBA order" },
     { "micro_batch", "integer", nil, "sequences of a micro-batch; default: the layout's, of the four GPUs of 30b-a3b",
-      min = 1 },
+      min = 1, max = 1048576 },
     { "learning_rate", "number", nil, "of AdamW; default: the layout's", min = 0 },
     { "seed", "integer", 1, "of weights, text, order and bootstrap" },
     { "out", "string", "out/depth_scaling", "folder for results and figures", value = "FOLDER" },

@@ -21,7 +21,7 @@ lab.main(function()
     summary = "From a plain grouped GEMM to the final one, a technique at a time.",
     { "device", "string", "cuda", "GPU" },
     { "op", "string", "fwd_w13", "product", choices = { "fwd_w13", "fwd_w2", "dgrad_w2", "dgrad_w13" } },
-    { "experts", "list", { 32, 128 }, "numbers of groups", of = "integer", min = 1 },
+    { "experts", "list", { 32, 128 }, "numbers of groups", of = "integer", min = 1, max = 65536 },
     { "rows", "integer", 32768, "rows of all experts", min = 1, max = 1073741824 },
     { "rounds", "integer", 20, "every step once a round", min = 6 },
     { "preset", "string", nil, "width of the figures; default: each one's own",

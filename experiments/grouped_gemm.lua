@@ -13,7 +13,7 @@ lab.main(function()
     { "device", "string", "cuda", "cuda, cuda:N or cpu" },
     { "ops", "list", { "fwd_w13", "fwd_w2", "dgrad_w2", "dgrad_w13", "wgrad_w13", "wgrad_w2" }, "products",
       choices = { "fwd_w13", "fwd_w2", "dgrad_w2", "dgrad_w13", "wgrad_w13", "wgrad_w2" } },
-    { "experts", "list", { 32, 128 }, "numbers of groups", of = "integer", min = 1 },
+    { "experts", "list", { 32, 128 }, "numbers of groups", of = "integer", min = 1, max = 65536 },
     { "distributions", "list", { "uniform", "multinomial", "zipf" }, "of the rows over the experts",
       choices = { "uniform", "multinomial", "zipf" } },
     { "variants", "list", nil, "kernels; default: all of the device",

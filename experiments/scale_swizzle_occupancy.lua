@@ -20,7 +20,8 @@ lab.main(function()
   local opt = lab.options {
     summary = "Scales to the blocked layout: what limits the kernels, by timing, counters and controlled series.",
     { "device", "string", "cuda", "GPU" },
-    { "only", "string", "(", "problems whose name has this in it, such as k_groups or 512)", value = "TEXT" },
+    { "only", "string", "", "problems whose name has this in it, such as k_groups or 512); default: all",
+      value = "TEXT" },
     { "rounds", "integer", 40, "every setting once a round", min = 6 },
     { "clean_rounds", "integer", 20, "rounds with clean lines in L2", min = 6 },
     { "calls", "integer", 11, "calls timed from the host", min = 3 },
@@ -30,7 +31,7 @@ lab.main(function()
     { "out", "string", "out/scale_swizzle", "folder for the results", value = "FOLDER" },
     { "record", "boolean", false, "keep the result under experiments/recorded" },
   }
-  if opt.record and opt.only ~= "(" then lab.usage_error("--only measures a part; --record keeps the whole") end
+  if opt.record and opt.only ~= "" then lab.usage_error("--only measures a part; --record keeps the whole") end
   local device = lab.check(lab.gpu(opt.device))
   local problem = require "tilelab.scale_swizzle.problem"
   local function chosen(list)

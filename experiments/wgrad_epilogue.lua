@@ -30,7 +30,7 @@ lab.main(function()
     summary = "Weight gradients: what writing and adding cost, by way, stages and tile.",
     { "device", "string", "cuda", "GPU" },
     { "ops", "list", { "wgrad_w13", "wgrad_w2" }, "products", choices = { "wgrad_w13", "wgrad_w2" } },
-    { "experts", "list", { 32, 128 }, "numbers of groups", of = "integer", min = 1 },
+    { "experts", "list", { 32, 128 }, "numbers of groups", of = "integer", min = 1, max = 65536 },
     { "distribution", "string", "multinomial", "of the rows over the experts",
       choices = { "uniform", "multinomial", "zipf" } },
     { "rows", "integer", 32768, "rows of all experts", min = 1, max = 1073741824 },

@@ -172,6 +172,10 @@ static int run_script(lua_State *L, const char *name, int argc, char **argv, int
                                       ? NULL
                                       : name);
     int num_args = 0;
+    if (status == LUA_ERRFILE && !strpbrk(name, "./")) {
+        lua_pushliteral(L, "; " PROGRAM " --help lists the commands");
+        lua_concat(L, 2);
+    }
     if (status == LUA_OK) {
         num_args = argc - script - 1;
         luaL_checkstack(L, num_args + 8, "too many arguments");

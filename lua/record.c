@@ -150,6 +150,7 @@ static int record_row(lua_State *L)
         lua_getfield(L, 2, columns[i]);
         cells[i] = to_cell(L, columns[i]); /* stays on the stack until the row is written */
     }
+    box = check(L); /* a metamethod of the row may have closed it */
     enum tl_status status = tl_record_row(box->record, cells, box->num_columns);
     if (status != TL_OK)
         return tlua_raise(L, status);

@@ -12,6 +12,7 @@
  *                                       it comes
  *   lab.is_tty(file)                    whether an open file is a terminal
  *   lab.terminal_width(file) -> columns | nil where it is none
+ *   core.has_failed(file)               whether reading or writing an open file ever failed
  *   lab.pid()
  *   lab.hash(text) lab.hash_file(path) -> SHA-256 | nil, message, code
  *   lab.nearest(name, names) -> name | nil
@@ -209,23 +210,30 @@ static int lock_folder(lua_State *L)
 
 /* --- terminal and process --- */
 
-static int check_descriptor(lua_State *L)
+static FILE *check_file(lua_State *L)
 {
     luaL_Stream *stream = luaL_checkudata(L, 1, LUA_FILEHANDLE);
     luaL_argcheck(L, stream->closef, 1, "this file is closed");
-    return fileno(stream->f);
+    return stream->f;
+}
+
+/* print has nobody to tell. */
+static int has_failed(lua_State *L)
+{
+    lua_pushboolean(L, ferror(check_file(L)));
+    return 1;
 }
 
 static int is_tty(lua_State *L)
 {
-    lua_pushboolean(L, isatty(check_descriptor(L)));
+    lua_pushboolean(L, isatty(fileno(check_file(L))));
     return 1;
 }
 
 static int terminal_width(lua_State *L)
 {
     struct winsize size;
-    if (ioctl(check_descriptor(L), TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
+    if (ioctl(fileno(check_file(L)), TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
         luaL_pushfail(L);
     else
         lua_pushinteger(L, size.ws_col);
@@ -323,6 +331,7 @@ static const luaL_Reg functions[] = {
     {"realpath", real_path},
     {"lock", lock_folder},
     {"sync", sync_path},
+    {"has_failed", has_failed},
     {"is_tty", is_tty},
     {"terminal_width", terminal_width},
     {"pid", pid},

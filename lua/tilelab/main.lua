@@ -5,7 +5,8 @@
 --     n    it returned that number; 1 when it returned false
 --     1    a defect: traceback
 --     2    bad input: "name: message" (lab.usage_error, lab.check, an error value of kind
---          "refused"), or what lab.options found wrong on the command line
+--          "refused"), what lab.options found wrong on the command line, or output that was not
+--          written
 --     130  Ctrl-C: <close> variables have run, one line is printed. A second Ctrl-C ends the
 --          process at once.
 
@@ -100,6 +101,9 @@ function main.run(fn, ...)
   if not ok then return main.report(result), true end
   if core.interrupted() then -- something on the way caught the error
     return main.report(core.error_new("interrupted", "interrupted")), true
+  end
+  if io.type(io.stdout) == "file" and (not io.stdout:flush() or core.has_failed(io.stdout)) then
+    return main.report(core.error_new("refused", "standard output was not written; is the disk full?")), true
   end
   local code = code_of(result)
   return code, code ~= 0

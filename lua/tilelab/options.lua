@@ -200,7 +200,7 @@ local function description(option)
   if option.choices then notes[1] = value_text(option.choices):gsub(",", ", ") end
   if option.required then
     notes[#notes + 1] = "required"
-  elseif option.default ~= nil and option.type ~= "boolean" then
+  elseif option.default ~= nil and option.type ~= "boolean" and value_text(option.default) ~= "" then
     notes[#notes + 1] = "default: " .. value_text(option.default)
   end
   if option.implied ~= nil then notes[#notes + 1] = "alone: " .. value_text(option.implied) end

@@ -91,6 +91,9 @@ copied
 sed -i 's/^# layout_d_model: 192/# layout_d_model: 96/' "$at/checkpoint.tsv"
 refused "another layout" "layout_d_model is '96' in it, and '192' here" --out "$dir/b" --checkpoint "$dir/b_store"
 copied
+mv "$at" "$dir/b_store/rapidgemm-2-1-000001"
+refused "another name" "000001 holds update [468]; remove .*000001" --out "$dir/b" --checkpoint "$dir/b_store"
+copied
 rm -rf "$dir"/b_store/*
 # shellcheck disable=SC2086
 "$tilelab" $study --out "$dir/b" --checkpoint "$dir/b_store" > "$dir/log" 2>&1

@@ -67,7 +67,7 @@ out=$(cd "$tmp" && "$tilelab" compare --help)
 is "$out" "a script	--help" "a file of that name is"
 capture "$tilelab" comparee
 is "$code" 1 "an unknown command is a missing script"
-like "$err" 'cannot open comparee' "and named"
+like "$err" 'cannot open comparee: .*; tilelab --help lists the commands' "and named, with where commands are listed"
 out=$(cd / && "$tilelab" -e 'x = 1' compare --help | head -n 1)
 like "$out" '^usage: tilelab compare' "from any folder, after options"
 

@@ -168,6 +168,9 @@ refused "of another fraction" "--record: the record is of a study with --top 0.1
 refused "of another warm-up" "--record: the record is of a study with --warmup 20, not 5; leave" --device cpu --record --warmup 5
 refused "a model that does not fit" "--layers 2000: rapidgemm of 30b-a3b needs .* GB: parameters .* give fewer --layers" \
     --device cpu --model 30b-a3b --layers 1,2000
+refused "a micro-batch whose size overflows" "--micro-batch: expected an integer from 1 to 1048576" \
+    --micro-batch 9223372036854775807
+refused "more layers than any model has" "--layers 1000000: give depths of 10000 or fewer" --device cpu --layers 1000000
 refused "text missing" "--text: .*absent.txt.*No such file" --text "$dir/absent.txt" --out "$dir/e"
 : > "$dir/empty.txt"
 refused "text empty" "--text: .*empty.txt holds 0 tokens" --text "$dir/empty.txt" --out "$dir/e"

@@ -59,7 +59,7 @@ out=$(cd "$tmp" && "$tilelab" -- -e b)
 is "$out" "-2=x -1=-- 0=-e 1=b 1	b" "-- ends the options"
 capture "$tilelab" "$tmp/absent.lua"
 is "$code" 1 "an absent script"
-like "$err" "absent.lua" "is named"
+like "$err" "absent.lua: No such file or directory$" "is named"
 
 echo 'error("deep")' >"$tmp/deep.lua"
 capture "$tilelab" "$tmp/deep.lua"

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static struct tl_tensor counting(struct tl_device *device, enum tl_dtype dtype, int rank,
@@ -273,6 +274,9 @@ static void files_that_are_not_there(void **state)
     assert_message("No such file or directory");
     assert_fails(TL_ERR_IO, "regular file", tl_npy_read(&back, cpu_device(), scratch("")));
     assert_fails(TL_ERR_IO, "regular file", tl_npy_read(&back, cpu_device(), "/dev/zero"));
+    const char *pipe = scratch("pipe.npy");
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    assert_fails(TL_ERR_IO, "regular file", tl_npy_read(&back, cpu_device(), pipe));
     assert_fails(TL_ERR_IO, folder, tl_npy_write(&tensor, folder, NULL));
     assert_message("No such file or directory");
     assert_fails(TL_ERR_IO, "/dev/full", tl_npy_write(&tensor, "/dev/full", NULL));

@@ -116,6 +116,9 @@ static void places_that_refuse(void **state)
                  tl_record_create(&record, scratch(""), "", columns, 3));
     assert_fails(TL_ERR_IO, "/dev/zero", tl_record_append(&record, "/dev/zero", columns, 3));
     assert_fails(TL_ERR_IO, "regular", tl_record_append(&record, scratch(""), columns, 3));
+    path = scratch("pipe.tsv");
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_fails(TL_ERR_IO, "regular", tl_record_append(&record, path, columns, 3));
     if (geteuid() != 0) { /* root may write anywhere */
         path = scratch("readonly.tsv");
         assert_ok(tl_record_close(created(path, "")));

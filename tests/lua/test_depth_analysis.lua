@@ -322,6 +322,7 @@ do
   t.like(check({top = 0 / 0}), "^%-%-top", "top NaN")
   t.like(check({layers = {0, 1}}), "^%-%-layers 0,1: 0 is no depth; give", "layers < 1")
   t.is(check({layers = {2}}), nil, "one depth")
+  t.like(check({layers = {1, 10001}}), "^%-%-layers 1,10001: give depths of 10000 or fewer", "too deep")
   t.like(check({layers = {}}), "^%-%-layers: give one depth, or two", "no depth")
   t.like(check({layers = {1, 2, 1}}), "1 occurs twice; give", "double depth")
   t.like(check({backends = {"rapidgem"}}), "'rapidgem'; choose from rapidgemm, deepgemm", "backend")

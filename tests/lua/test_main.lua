@@ -21,6 +21,14 @@ t.is(r.err, "", "silently")
 t.is(run([[lab.main(function() return 3 end)]]).code, 3, "a number is the exit code")
 t.is(run([[lab.main(function() return false end)]]).code, 1, "false is 1")
 
+if lab.stat("/dev/full") then
+  r = run([[lab.main(function() print "lost" end)]], (">/dev/full 2>'%s' #"):format(folder / "err"))
+  t.is(r.code, 2, "output that cannot be written is a failure")
+  t.is(r.err, "script: standard output was not written; is the disk full?\n", "and says so")
+else
+  t.skip("no /dev/full")
+end
+
 r = run [[
   io.write "partial"
   lab.main(function() lab.usage_error("text %s is empty", "a.txt") end)]]

@@ -396,6 +396,8 @@ do -- text
   os.remove(path)
   none, message = texts.load(path, device, 256, 64)
   t.ok(none == nil and message:find(path, 1, true), "a missing text is named")
+  none, message = texts.load("/dev/zero", device, 256, 64)
+  t.ok(none == nil and message == "text /dev/zero: not a regular file", "so is one that never ends")
 end
 
 t.done()

@@ -16,6 +16,7 @@ local spec = {
   { "fresh", "boolean", false, "drop earlier results" },
   { "figures", "boolean", true, "draw figures" },
   { "top_fractions", "list", nil, "more fractions", of = "number" },
+  { "only", "list", {}, "parts; default: all" },
 }
 
 local function parse(...) return options.parse(spec, { ... }) end
@@ -97,6 +98,7 @@ t.like(help.message, "%-%-layers INTEGER,%.%.%. +depths to train %(default: 2,4%
 t.like(help.message, "%-%-published%[=FILE%]", "help shows an optional value")
 t.like(help.message, "%-%-no%-figures", "help shows what a true flag takes")
 t.like(help.message, "nt, nn, tn; default: nt", "help shows choices")
+t.like(help.message, "parts; default: all\n", "but no default that is empty")
 for line in help.message:gmatch("[^\n]+") do
   if #line > 100 then t.ok(false, "help line too long: " .. line) end
 end

@@ -78,6 +78,12 @@ t.ok(record == nil and message:find("no/such.tsv", 1, true) and code == "io", "a
 t.error(function() lab.record.create(path, "", {}) end, "1 to 128 columns", "no columns")
 t.error(function() lab.record.create(path, "", { "a", "a" }) end, "twice", "columns differ")
 
+do
+  local own = assert(lab.record.create(path, "", { "a" }))
+  local closes = setmetatable({}, { __index = function() own:close(); return "1" end })
+  t.error(function() own:row(closes) end, "closed", "a row that closes its record")
+end
+
 if lab.stat("/dev/full") then
   local full = lab.record.create("/dev/full", "", { "a" })
   t.ok(full == nil, "a full disk is refused")

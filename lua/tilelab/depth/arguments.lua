@@ -34,6 +34,9 @@ function arguments.top(top, updates, warmup)
   return nil
 end
 
+-- More would be a slip of the pen, and its launches alone would fill the memory.
+local MAX_LAYERS = 10000
+
 -- layers: the list of depths.
 function arguments.layers(layers)
   local text, seen = table.concat(layers, ","), {}
@@ -41,6 +44,9 @@ function arguments.layers(layers)
     if depth < 1 or depth ~= math.floor(depth) then
       return string.format("--layers %s: %s is no depth; give whole numbers from 1, such as "
         .. "--layers 1,2", text, depth)
+    end
+    if depth > MAX_LAYERS then
+      return string.format("--layers %s: give depths of %d or fewer", text, MAX_LAYERS)
     end
     if seen[depth] then
       return string.format("--layers %s: %s occurs twice; give different depths, such as "

@@ -52,7 +52,8 @@ local function path_of(self, run, update) return ("%s/%s%06d"):format(self.folde
 function Store:restore(model, run, update)
   local path = path_of(self, run, update)
   local loaded, choices = model:load(path, self.facts)
-  if loaded then return choices end
+  if loaded and model.count == update then return choices end
+  if loaded then choices = ("%s holds update %d"):format(path, model.count) end
   lab.usage_error("--checkpoint: %s; remove %s, and the run goes on from an earlier one or starts again, or give "
     .. "another --checkpoint", choices, path)
 end

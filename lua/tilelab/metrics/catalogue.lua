@@ -189,8 +189,8 @@ local rows = {
 local stalls = {
   { "barrier", "waiting for the other warps of the block at a barrier" },
   { "branch_resolving", "waiting for the target of a branch" },
-  { "dispatch_stall", "ready, but the dispatcher held it back" },
-  { "drain", "finished, waiting for its stores to leave" },
+  { "dispatch_stall", "ready, but held back by the dispatcher" },
+  { "drain", "finished, waiting for their stores to leave" },
   { "gmma", "waiting for a warpgroup to arrive at wgmma" },
   { "imc_miss", "waiting for a constant that was not cached" },
   { "lg_throttle", "waiting for room in the queue of local and global memory" },
@@ -199,13 +199,13 @@ local stalls = {
   { "membar", "waiting at a memory barrier" },
   { "mio_throttle", "waiting for room in the queue of shared memory and special instructions" },
   { "misc", "for a reason without a name" },
-  { "no_instruction", "waiting for its next instruction to be fetched" },
-  { "not_selected", "ready, but another warp issued" },
+  { "no_instruction", "waiting for their next instruction to be fetched" },
+  { "not_selected", "ready, while another warp issued" },
   { "selected", "issuing: not a stall" },
   { "short_scoreboard", "waiting for data from shared memory or special functions" },
-  { "sleeping", "asleep by its own wish" },
+  { "sleeping", "asleep by their own wish" },
   { "tex_throttle", "waiting for room in the texture queue" },
-  { "wait", "waiting a fixed number of cycles for its last instruction" },
+  { "wait", "waiting a fixed number of cycles for their last instruction" },
 }
 
 local catalogue = { list = {}, by_name = {}, by_label = {} }

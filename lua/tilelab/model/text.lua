@@ -4,7 +4,10 @@
 local lab = require "tilelab"
 local file = require "tilelab.file"
 
+-- A device may never end.
 local function read(path)
+  local found = lab.stat(path)
+  if found and found.kind == "other" then return nil, ("text %s: not a regular file"):format(path) end
   local content, message = file.read(path)
   if not content then return nil, "text " .. message end
   return content
