@@ -138,6 +138,9 @@ lua_Integer tlua_field_integer(lua_State *L, int index, const char *name, lua_In
  * `what`, for another type. */
 const char **tlua_strings_check(lua_State *L, int index, const char *what, int *count);
 
+/* Pushes a new list of strings. */
+void tlua_strings_push(lua_State *L, const char *const *strings, int count);
+
 /* Each sets field `name` of the table on top of the stack; a NULL string sets nil. */
 void tlua_set_string(lua_State *L, const char *name, const char *value);
 void tlua_set_number(lua_State *L, const char *name, double value);

@@ -89,11 +89,7 @@ static int metric_describe(lua_State *L)
     tlua_set_string(L, "description", metric.description);
     tlua_set_string(L, "hardware", metric.hardware);
     tlua_set_string(L, "unit", metric.unit);
-    lua_createtable(L, count, 0);
-    for (int i = 0; i < count; i++) {
-        lua_pushstring(L, rollups[i]);
-        lua_rawseti(L, -2, i + 1);
-    }
+    tlua_strings_push(L, rollups, count);
     lua_setfield(L, -2, "rollups");
     return 1;
 }
@@ -110,6 +106,15 @@ const char **tlua_strings_check(lua_State *L, int index, const char *what, int *
         lua_pop(L, 1);
     }
     return strings;
+}
+
+void tlua_strings_push(lua_State *L, const char *const *strings, int count)
+{
+    lua_createtable(L, count, 0);
+    for (int i = 0; i < count; i++) {
+        lua_pushstring(L, strings[i]);
+        lua_rawseti(L, -2, i + 1);
+    }
 }
 
 static int metric_passes(lua_State *L)

@@ -91,12 +91,12 @@ static int session_open(lua_State *L)
     request.metrics = tlua_strings_check(L, 2, "metric", &request.num_metrics);
     lua_getfield(L, 1, "device");
     struct tl_device *device = check_device(L, -1, &status);
-    /* The session keeps the names, by which results are keyed. */
+    /* The session keeps a copy of the names, by which results are keyed. */
     struct session_box *box = lua_newuserdatauv(L, sizeof *box, 1);
     box->profiler = NULL;
     box->device = device;
     luaL_setmetatable(L, SESSION_TYPE);
-    lua_pushvalue(L, 2);
+    tlua_strings_push(L, request.metrics, request.num_metrics);
     lua_setiuservalue(L, -2, 1);
     if (device)
         status = tl_profiler_open(device, &request, &box->profiler);

@@ -60,11 +60,7 @@ static struct record_box *push_record(lua_State *L, const char *const *columns, 
     box->record = NULL;
     box->num_columns = count;
     luaL_setmetatable(L, RECORD_TYPE);
-    lua_createtable(L, count, 0);
-    for (int i = 0; i < count; i++) {
-        lua_pushstring(L, columns[i]);
-        lua_rawseti(L, -2, i + 1);
-    }
+    tlua_strings_push(L, columns, count);
     lua_setiuservalue(L, -2, 1);
     return box;
 }

@@ -47,7 +47,7 @@ static int sampler_open(lua_State *L)
     struct sampler_box *box = lua_newuserdatauv(L, sizeof *box, 1);
     memset(box, 0, sizeof *box);
     luaL_setmetatable(L, SAMPLER_TYPE);
-    lua_pushvalue(L, 2);
+    tlua_strings_push(L, request.metrics, request.num_metrics);
     lua_setiuservalue(L, -2, 1);
     if (device)
         status = tl_sampling_open(device, &request, &box->sampling);
