@@ -14,8 +14,8 @@ capture "$tilelab" "$tmp/record.lua" "$tmp"
 like "$out" 'roofline.tsv, which replaces that of 20.*, kept as .*roofline.before.tsv$' "never replaced in silence"
 
 capture "$tilelab" figures --recorded "$tmp/absent" --out "$tmp/figures"
-is "$code" 0 "no records"
-like "$out" '^no records in' "is said"
+is "$code" 2 "no records"
+like "$err" "^figures: --recorded $tmp/absent: no records are there\$" "is said"
 capture "$tilelab" figures --recorded "$tmp/records" --out "$tmp/figures"
 is "$code" 0 "figures are drawn"
 for figure in occupancy stalls bytes timeline launch_overhead ncu_agreement profiler_selftest roofline roofline_2 \

@@ -38,7 +38,7 @@ lab.main(function()
       choices = { "acm-column", "acm-full", "ieee-column", "neurips" } },
   }
   local list, failed = lab.recorded.list(opt.recorded), 0
-  if #list == 0 then print("no records in " .. opt.recorded) end
+  if #list == 0 then lab.usage_error("--recorded %s: no records are there", opt.recorded) end
   for _, item in ipairs(list) do
     local drawn, message = main.attempt(draw, item, opt)
     if drawn then
