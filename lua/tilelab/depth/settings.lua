@@ -39,11 +39,18 @@ local function open_gemms(device, backend)
   if not legal then lab.usage_error("--device %s: %s", device.name, reason) end
 end
 
+-- Bytes that a model may take: of a GPU those that are free, and what this process has and does not use.
+local function free_bytes(device)
+  if device.arch == 0 then return device.memory_bytes end
+  local state = lab.check(device:memory())
+  return state.free_bytes + state.reserved_bytes - state.used_bytes
+end
+
 -- What the largest model of each backend takes, before anything is measured; more than the device has free
 -- is an error that names the flag.
 local function check_memory(chosen)
   local device, most = chosen.device, math.max(table.unpack(chosen.layers))
-  local free = device.arch > 0 and lab.check(device:memory()).free_bytes or device.memory_bytes
+  local free = free_bytes(device)
   for _, backend in ipairs(chosen.backends) do
     local bytes = lab.check(step.bytes { device = device, config = settings.layout(chosen, most), backend = backend,
       seed = chosen.seed, precision = chosen.precision, routing = chosen.routing,
