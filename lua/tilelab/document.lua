@@ -17,16 +17,15 @@ local rows = require "tilelab.rows"
 
 local document = {}
 
+local function decimals(written) return #(written:match("%.(%d*)") or "") end
+
 -- Whether the number `written` is `value` to its own digits.
 local function agrees(written, value)
-  local decimals = #(written:match("%.(%d*)") or "")
-  return math.abs(tonumber(written) - value) <= 0.5 * 10.0 ^ -decimals * (1 + 1e-9)
+  return math.abs(tonumber(written) - value) <= 0.5 * 10.0 ^ -decimals(written) * (1 + 1e-9)
 end
 
 -- `value` to the digits of `written`.
-local function as_written(written, value)
-  return ("%%.%df"):format(#(written:match("%.(%d*)") or "")):format(value)
-end
+local function as_written(written, value) return ("%%.%df"):format(decimals(written)):format(value) end
 
 local Check = {}
 Check.__index = Check
@@ -157,11 +156,11 @@ local function examine(path, folder)
   for number, line in ipairs(lines) do
     check.number = number
     for at in line:gmatch("()<!%-%-%s*recorded") do
-      local name, rest = line:match("^<!%-%-%s*recorded:%s*([%w_/.-]+)(.*)$", at)
-      local figure, after = line:match("^<!%-%-%s*recorded:%s*[%w_/.-]+:%s*(.-)%s*%-%->()", at)
+      local name, rest = line:match("^<!%-%-%s*recorded:%s*([%w_/.-]+)()", at)
+      local figure, after = line:match("^:%s*(.-)%s*%-%->()", rest or #line + 1)
       if figure then
         check:number_mark(name, figure, line, after)
-      elseif rest and rest:find("^%s*%-%->%s*$") then
+      elseif name and line:find("^%s*%-%->%s*$", rest) then
         check:table_mark(name, lines, number + 1)
       else
         check:problem("a mark is written <!-- recorded: file.tsv: figure --> before a number, or "

@@ -1,5 +1,7 @@
 -- Whole files, read and written at once.
 
+local core = require "tilelab_core"
+
 local file = {}
 
 -- The content, or nil and a message that names the file.
@@ -24,7 +26,7 @@ end
 
 -- The same in one step: whoever reads the file sees the old content or the new one.
 function file.replace(path, content)
-  local fresh = path .. ".new"
+  local fresh = ("%s.%d.new"):format(path, core.pid()) -- another process may write the same file
   local written, message = file.write(fresh, content)
   if not written then return nil, message end
   return os.rename(fresh, path)

@@ -180,24 +180,18 @@ end
 local Writer = {}
 Writer.__index = Writer
 
-local function copy(from, to)
-  main.check(file.write(to, main.check(file.read(from))))
-end
-
 -- Puts a copy of a checked result file in the place of the record; says what it replaces.
 local function publish(path, target, aside)
   main.check(core.mkdir(target:match("^(.*)/")))
   local replaced = ""
   if core.stat(target) then
-    copy(target, aside)
+    main.check(file.write(aside, main.check(file.read(target))))
     local ok, before = pcall(record.read, target)
     replaced = ok and (", which replaces that of %s (commit %s), kept as %s"):format(
       before.provenance.date or "?", (before.provenance.commit or "?"):sub(1, 12), aside)
       or (", which replaces an unreadable one, kept as %s"):format(aside)
   end
-  local fresh = ("%s.%d.new"):format(target, core.pid())
-  copy(path, fresh)
-  main.check(os.rename(fresh, target))
+  main.check(file.replace(target, main.check(file.read(path))))
   print(("recorded %s%s"):format(target, replaced))
 end
 

@@ -4,6 +4,7 @@ local t = dofile("tests/lua/tap.lua")
 local lab = require "tilelab"
 local limits = require "tilelab.scale_swizzle.limits"
 local problem = require "tilelab.scale_swizzle.problem"
+local rows = require "tilelab.rows"
 local settings = require "tilelab.scale_swizzle.settings"
 local study = require "tilelab.scale_swizzle.study"
 local timing = require "tilelab.scale_swizzle.timing"
@@ -115,40 +116,30 @@ local function run(problems, controlled, more)
   return study.run(spec)
 end
 local function rows_of(name) return lab.record.read(folder / ("out/" .. name .. ".tsv")).rows end
-local function find(list, conditions)
-  local kept = {}
-  for _, row in ipairs(list) do
-    local keep = true
-    for column, text in pairs(conditions) do keep = keep and row[column] == text end
-    if keep then kept[#kept + 1] = row end
-  end
-  return kept
-end
-
 local eight = problem.new { grouping = "k_groups", rows = 300, columns = 96, groups = 8 }
 local dense = problem.new { grouping = "dense", rows = 300, columns = 96, groups = 1 }
 t.ok(run({ eight, tall, dense }, { eight, tall }), "a whole run")
 local main_rows, cause_rows = rows_of "scale_swizzle", rows_of "scale_swizzle_causes"
-local best = find(main_rows, { grouping = "k_groups", variant = "smxx_registers", flush = "clean" })
+local best = rows.where(main_rows, { grouping = "k_groups", variant = "smxx_registers", flush = "clean" })
 t.is(#best, 1, "clean lines: the fastest setting of each variant")
 t.is(best[1].block_threads, "64", "which is the one with the lowest time")
-t.is(#find(main_rows, { grouping = "k_groups", variant = "smxx_registers", flush = "dirty" }), 8, "every setting")
-local counted = find(main_rows, { grouping = "k_groups", variant = "smxx_registers", flush = "dirty",
+t.is(#rows.where(main_rows, { grouping = "k_groups", variant = "smxx_registers", flush = "dirty" }), 8, "every setting")
+local counted = rows.where(main_rows, { grouping = "k_groups", variant = "smxx_registers", flush = "dirty",
   block_threads = best[1].block_threads, tiles_per_block = best[1].tiles_per_block })[1]
 t.ok(counted.top_stall ~= "-" and counted.limiter == "registers" and tonumber(counted.occupancy_achieved_pct),
   "counters of the fastest")
 t.ok(math.abs(tonumber(counted.copy_ratio) - 10 / 12.164) < 1e-3 and tonumber(counted.copy_us) == 10, "copy ratio")
-t.is(#find(main_rows, { variant = "host_loop", flush = "none" }), 1, "a host loop for eight K groups")
-local others = find(main_rows, { grouping = "dense", variant = "smxx_registers", flush = "dirty" })
+t.is(#rows.where(main_rows, { variant = "host_loop", flush = "none" }), 1, "a host loop for eight K groups")
+local others = rows.where(main_rows, { grouping = "dense", variant = "smxx_registers", flush = "dirty" })
 t.is(#others, 4, "dense has sizes of a block")
-t.is(find(main_rows, { variant = "sm90_tma", flush = "clean" })[1].sectors_per_request_ld, "-",
+t.is(rows.where(main_rows, { variant = "sm90_tma", flush = "clean" })[1].sectors_per_request_ld, "-",
   "loads by the copy engine have no sectors")
-t.is(#find(cause_rows, { series = "variants", grouping = "k_groups" }), 6, "all counters of each variant")
-local held = find(cause_rows, { series = "occupancy", variant = "smxx_smem" })
+t.is(#rows.where(cause_rows, { series = "variants", grouping = "k_groups" }), 6, "all counters of each variant")
+local held = rows.where(cause_rows, { series = "occupancy", variant = "smxx_smem" })
 t.is(#held, 9, "settings that do not run are left out")
 t.ok(tonumber(held[1].issue_active_pct) and held[1].stall_wait_pct == "-", "series have the counters of one pass")
-t.ok(#find(cause_rows, { series = "in_flight" }) > 5, "bytes in flight")
-t.is(#find(cause_rows, { series = "ahead", grouping = "m_groups" }), 4, "loads that wait for the group ends")
+t.ok(#rows.where(cause_rows, { series = "in_flight" }) > 5, "bytes in flight")
+t.is(#rows.where(cause_rows, { series = "ahead", grouping = "m_groups" }), 4, "loads that wait for the group ends")
 t.ok(lab.stat(lab.recorded.path("scale_swizzle", "cpu")), "it is recorded")
 t.ok(lab.stat(lab.recorded.path("scale_swizzle_causes", "cpu")), "and so are the causes")
 t.is(lab.record.read(folder / "out/scale_swizzle.tsv").provenance.null_us_1, "1.0000", "what a launch takes is known")
@@ -158,14 +149,14 @@ t.ok(lab.stat(folder / "out/scale_swizzle_time.gp"), "figures are drawn")
 
 wrong = "smxx_smem"
 t.ok(not run({ eight, dense }, {}), "wrong results: the run says so")
-t.ok(#rows_of "scale_swizzle" > 30 and #find(rows_of "scale_swizzle", { variant = "smxx_smem" }) == 0,
+t.ok(#rows_of "scale_swizzle" > 30 and #rows.where(rows_of "scale_swizzle", { variant = "smxx_smem" }) == 0,
   "and only they have no rows")
 wrong, clumsy = nil, "smxx_vec16"
 t.ok(run({ eight }, { eight }), "a kernel that cannot be launched is left out")
-t.is(#find(rows_of "scale_swizzle", { variant = "smxx_vec16" }), 0, "alone")
+t.is(#rows.where(rows_of "scale_swizzle", { variant = "smxx_vec16" }), 0, "alone")
 clumsy, refuse_counters = nil, true
 t.ok(run({ eight }, {}), "counters that fail leave the times")
-t.is(find(rows_of "scale_swizzle", { variant = "smxx_registers" })[1].top_stall, "-", "and no values")
+t.is(rows.where(rows_of "scale_swizzle", { variant = "smxx_registers" })[1].top_stall, "-", "and no values")
 refuse_counters = nil
 t.ok(run({ eight }, { eight }, { counted = false }), "nor are they needed")
 

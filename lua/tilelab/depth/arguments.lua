@@ -94,12 +94,12 @@ end
 -- What a study must be to be kept as the main one, which is drawn and tabled by the published protocol. study:
 -- {warmup, top, routing, precision}, resolved; precision: the usual one of its device.
 function arguments.record(study, precision)
-  for _, rule in ipairs { { "warmup", published.WARMUP, "%d" }, { "top", published.TOP, "%g" },
-    { "routing", "model", "%s" }, { "precision", precision, "%s" } } do
-    local name, usual, format = table.unpack(rule)
+  for _, rule in ipairs { { "warmup", published.WARMUP }, { "top", published.TOP }, { "routing", "model" },
+    { "precision", precision } } do
+    local name, usual = table.unpack(rule)
     if study[name] ~= usual then
-      return ("--record: the record is of a study with --%s " .. format .. ", not " .. format
-        .. "; leave one of the two out"):format(name, usual, study[name])
+      return ("--record: the record is of a study with --%s %s, not %s; leave one of the two out"):format(name, usual,
+        study[name])
     end
   end
   return nil
