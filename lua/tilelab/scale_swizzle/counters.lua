@@ -9,8 +9,8 @@
 
 local lab = require "tilelab"
 
-local counters = { STALLS = { "long_scoreboard", "lg_throttle", "drain", "barrier", "short_scoreboard", "wait",
-  "no_instruction" } }
+local counters = { STALLS = { "long_scoreboard", "lg_throttle", "barrier", "short_scoreboard", "wait",
+  "math_pipe_throttle", "not_selected" } }
 
 local INSTRUCTIONS = "sm__inst_executed.sum"
 local ISSUE = "smsp__issue_active.avg.pct_of_peak_sustained_active"
