@@ -59,15 +59,20 @@ struct releaser {
 };
 
 /* upper, lower = 64 weights each by N tokens, over all of k; one stage is multiplied while the next
- * is waited for. */
+ * is waited for. `turn`: to wait for, with its parity, or NULL; the wait lies here, so that the code
+ * behind it has arrived. The other warpgroup may begin when all stages have been seen, with two of
+ * them still to be multiplied. */
 template <int N, bool W_MN, int C>
 static __device__ __forceinline__ void multiply_tile(float (&upper)[C], float (&lower)[C],
                                                      const shared_layout &shared, ring at,
                                                      int k_blocks, const releaser &stages,
+                                                     uint64_t *turn, uint32_t parity,
                                                      uint64_t *next_turn)
 {
     const int step = W_MN ? 16 * 128 >> 4 : 32 >> 4; /* 16 of k further, in a descriptor's units */
     int previous = 0;
+    if (turn)
+        tl_mbarrier_wait(turn, parity);
     for (int k = 0; k < k_blocks; k++) {
         tl_mbarrier_wait(shared.full + at.stage, at.parity);
         const char *weights = shared.stages + at.stage * STAGE_BYTES;
@@ -82,14 +87,14 @@ static __device__ __forceinline__ void multiply_tile(float (&upper)[C], float (&
             tl_wgmma_bf16<N, W_MN>(lower, w1 + step * i, tokens + 2 * i, k > 0 || i > 0);
         }
         tl_wgmma_commit();
+        if (k == k_blocks - 1 && threadIdx.x % 128 == 0)
+            tl_mbarrier_arrive(next_turn);
         tl_wgmma_wait<1>(); /* the stage before is read */
         if (k > 0)
             stages.release(previous);
         previous = at.stage;
         at.next();
     }
-    if (threadIdx.x % 128 == 0)
-        tl_mbarrier_arrive(next_turn);
     tl_wgmma_wait<0>();
     stages.release(previous);
 }
@@ -153,12 +158,13 @@ static __device__ void consume(const shared_layout &shared, const CUtensorMap *m
         tile t = take_tile(shared, i);
         if (t.group == NO_TILE)
             break;
-        if (set.turns > 1 && i > 0)
-            tl_mbarrier_wait(shared.turn + warpgroup, (i - 1) / 2 & 1);
+        uint64_t *turn = set.turns > 1 && i > 0 ? shared.turn + warpgroup : NULL;
+        uint32_t parity = (i - 1) / 2 & 1;
         switch (t.units) { /* outside of the loop over k, where wgmma stays in flight */
 #define UNITS(u)                                                                               \
     case u:                                                                                    \
-        multiply_tile<u * UNIT, W_MN>(upper, lower, shared, at, k_blocks, stages, next_turn);  \
+        multiply_tile<u * UNIT, W_MN>(upper, lower, shared, at, k_blocks, stages, turn, parity, \
+                                      next_turn);                                              \
         break;
             UNITS(1) UNITS(2) UNITS(3) UNITS(4) UNITS(5) UNITS(6) UNITS(7) UNITS(8) UNITS(9)
             UNITS(10) UNITS(11) UNITS(12) UNITS(13) UNITS(14) UNITS(15) UNITS(16) UNITS(17)
