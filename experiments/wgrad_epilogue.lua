@@ -6,17 +6,21 @@ local lab = dofile((arg[0]:match("^.*/") or "./") .. "../lua/bootstrap.lua")
 
 local STAGES = { 4, 3, 2 } -- of the ring: what they leave of shared memory stages the sums
 
--- sm90_ragged writes and adds in one way; sm90_cooperative, whose warpgroups share a tile, in several.
+-- sm90_ragged loads what it adds to, few boxes ahead or many; sm90_cooperative, whose warpgroups share a tile, has
+-- other ways, too.
 local function ways()
   local list = {}
   local function add(way, beta, stages, block_n, zeroed, load_below)
     list[#list + 1] = { variant = load_below and "sm90_cooperative" or "sm90_ragged", way = way, beta = beta,
       zeroed = zeroed, stages = stages, block_n = block_n,
-      tunables = load_below and { load_below = load_below, stages = stages, block_n = block_n } }
+      tunables = load_below and { load_below = load_below, stages = stages, block_n = block_n }
+        or beta == 1 and { add_stages = stages } or nil }
   end
   add("write", 0, 5, 192)
-  add("load", 1, 4, 192)
-  add("load", 1, 4, 192, true)
+  for stages = 4, 5 do
+    add("load", 1, stages, 192)
+    add("load", 1, stages, 192, true)
+  end
   for _, way in ipairs { { "write", 0, 1 }, { "reduce", 1, 1 }, { "load", 1, 1073741824 } } do
     for _, stages in ipairs(STAGES) do add(way[1], way[2], stages, 256, nil, way[3]) end
     add(way[1], way[2], 4, 128, nil, way[3])

@@ -9,11 +9,11 @@
 #include "kernels/k_grouped_gemm/ragged_tiles.cuh"
 
 /* The 128 columns of this block. */
-template <bool ADD>
+template <way WAY>
 static __device__ void load_a(const shared_layout &shared, const CUtensorMap *map, const problem &p)
 {
     bool elected = tl_elect();
-    ring<room<ADD>::STAGES> at;
+    ring<room<WAY>::STAGES> at;
     for (int i = 0;; i++) {
         tile t = take_tile(shared, i);
         if (t.group == NO_TILE)
@@ -38,13 +38,13 @@ static __device__ void load_a(const shared_layout &shared, const CUtensorMap *ma
 }
 
 /* The 192 columns of both blocks, 32 of 64 rows for both. */
-template <bool ADD>
+template <way WAY>
 static __device__ void load_b(const shared_layout &shared, const CUtensorMap *map, const problem &p)
 {
     const uint16_t BOTH = (1 << CLUSTER) - 1;
     bool elected = tl_elect();
     int rank = tl_uniform(tl_cluster_rank());
-    ring<room<ADD>::STAGES> at;
+    ring<room<WAY>::STAGES> at;
     for (int i = 0;; i++) {
         tile t = take_tile(shared, i);
         if (t.group == NO_TILE)
@@ -70,10 +70,11 @@ static __device__ void load_b(const shared_layout &shared, const CUtensorMap *ma
 }
 
 /* 32 columns at a time, their upper 64 rows before the lower. */
+template <way WAY>
 static __device__ void load_sums(const shared_layout &shared, const CUtensorMap *map)
 {
     bool elected = tl_elect();
-    ring<room<true>::BOXES> at;
+    ring<room<WAY>::BOXES> at;
     for (int i = 0;; i++) {
         tile t = take_tile(shared, i);
         if (t.group == NO_TILE)

@@ -23,10 +23,15 @@ enum {
     MOST_BOXES = 8
 };
 
+/* How sums get to d: over what is there, or added to it, of which few boxes are loaded ahead, or
+ * many. */
+enum way { WRITE, ADD_FEW, ADD_MANY };
+
 /* What a kernel has room for: stages of operands, and boxes of what it adds to. */
-template <bool ADD> struct room {
-    static const int STAGES = ADD ? 4 : 5, BOXES = ADD ? 8 : 1;
-    static const int BYTES = 1024 + STAGES * STAGE_BYTES + (ADD ? BOXES * BOX_BYTES : 0);
+template <way WAY> struct room {
+    static const bool ADDS = WAY != WRITE;
+    static const int STAGES = WAY == ADD_MANY ? 4 : 5, BOXES = WAY == ADD_MANY ? 8 : 3;
+    static const int BYTES = 1024 + STAGES * STAGE_BYTES + (ADDS ? BOXES * BOX_BYTES : 0);
     static_assert(BYTES + 1536 <= 227 * 1024, "stages and boxes exceed shared memory");
 };
 
@@ -124,10 +129,10 @@ static __device__ tile tile_of(const problem &p, const schedule *todo, int numbe
 
 /* A thread: takes numbers from the counter that all pairs share, so that they end together whatever
  * the groups' sizes are. The first block of a pair tells the second. */
-template <bool ADD>
+template <way WAY>
 static __device__ void choose_tiles(const shared_layout &shared, schedule *todo, const problem &p)
 {
-    const int STAGES = room<ADD>::STAGES, BOXES = room<ADD>::BOXES;
+    const int STAGES = room<WAY>::STAGES, BOXES = room<WAY>::BOXES;
     int rank = tl_cluster_rank(), pairs = (int)gridDim.x / CLUSTER;
     int number = (int)blockIdx.x / CLUSTER, total = todo->groups * p.tiles;
     int stages_before = 0, boxes_before = 0;

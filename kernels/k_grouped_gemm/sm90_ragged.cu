@@ -156,20 +156,20 @@ struct place {
 
 /* 64 rows by 32 columns after another. Where d is added to, odd rows take the halves of the columns
  * in the other order, so that eight lanes meet all banks. */
-template <bool ADD, int C>
+template <way WAY, int C>
 static __device__ __forceinline__ void store_tile(const float (&upper)[C], const float (&lower)[C],
                                                   const shared_layout &shared, const place &to,
-                                                  int64_t n, ring<room<ADD>::BOXES> at,
+                                                  int64_t n, ring<room<WAY>::BOXES> at,
                                                   uint64_t *next_turn)
 {
-    const bool swapped = ADD && my_row() % 2;
+    const bool ADDS = room<WAY>::ADDS, swapped = ADDS && my_row() % 2;
 #pragma unroll
     for (int box = 0; box < PANELS * 4; box++) {
         if (box >= to.panels * 4)
             break;
         const char *sums = shared.boxes + at.slot * BOX_BYTES;
         const float *acc = (box % 2 ? lower : upper) + box / 2 * (BOX_COLUMNS / 2);
-        if (ADD) {
+        if (ADDS) {
             tl_mbarrier_wait(shared.box_full + at.slot, at.parity);
             if (box == to.panels * 4 - 1 && threadIdx.x % 128 == 0)
                 tl_mbarrier_arrive(next_turn);
@@ -180,14 +180,14 @@ static __device__ __forceinline__ void store_tile(const float (&upper)[C], const
             int half = swapped ? 1 - i / 2 : i / 2;
             int down = box % 2 * 64 + eight, right = box / 2 * BOX_COLUMNS + half * 16;
             float4 sum = four_of(acc + part, acc + other, swapped);
-            if (ADD) {
+            if (ADDS) {
                 float4 was = sums_in(sums, half, eight);
                 sum = {sum.x + was.x, sum.y + was.y, sum.z + was.z, sum.w + was.w};
             }
             if (right < to.columns && down < to.rows)
                 *(float4 *)(to.d + down * n + right) = sum;
         }
-        if (ADD) {
+        if (ADDS) {
             __syncwarp();
             if (threadIdx.x % 32 == 0)
                 tl_mbarrier_arrive(shared.box_free + at.slot);
@@ -199,9 +199,10 @@ static __device__ __forceinline__ void store_tile(const float (&upper)[C], const
 /* A warpgroup: every other tile, so that one stores while the other multiplies. It waits for its
  * turn until the other has seen all stages of the tile before, and all boxes: a barrier that is two
  * phases behind looks like one that is done. */
-template <bool ADD>
+template <way WAY>
 static __device__ void consume(const shared_layout &shared, const problem &p, int warpgroup)
 {
+    const bool ADDS = room<WAY>::ADDS;
     releaser stages(shared);
     uint64_t *next_turn = shared.turn + (warpgroup ^ 1);
     uint64_t *next_box = shared.box_turn + (warpgroup ^ 1);
@@ -214,7 +215,7 @@ static __device__ void consume(const shared_layout &shared, const problem &p, in
         if (tl_uniform(t->group) == NO_TILE)
             break;
         int k_blocks = tl_uniform(t->k_blocks), last_steps = tl_uniform(t->last_steps);
-        ring<room<ADD>::STAGES> at(tl_uniform(t->stages_before));
+        ring<room<WAY>::STAGES> at(tl_uniform(t->stages_before));
         if (i > 0)
             tl_mbarrier_wait(shared.turn + warpgroup, (i - 1) / 2 & 1);
         switch (k_blocks > 0 ? tl_uniform(t->panels) : 0) { /* outside of the loop over k */
@@ -231,14 +232,14 @@ static __device__ void consume(const shared_layout &shared, const problem &p, in
 #undef WIDTH
         }
         place to(p, t);
-        ring<room<ADD>::BOXES> boxes(t->boxes_before);
+        ring<room<WAY>::BOXES> boxes(t->boxes_before);
         __syncwarp();
         if (threadIdx.x % 32 == 0)
             tl_mbarrier_arrive(shared.tile_read + slot);
-        if (ADD && i > 0)
+        if (ADDS && i > 0)
             tl_mbarrier_wait(shared.box_turn + warpgroup, (i - 1) / 2 & 1);
         if (k_blocks > 0)
-            store_tile<ADD>(upper, lower, shared, to, p.n, boxes, next_box);
+            store_tile<WAY>(upper, lower, shared, to, p.n, boxes, next_box);
         else if (leader)
             tl_mbarrier_arrive(next_box);
     }
@@ -248,11 +249,12 @@ struct maps {
     CUtensorMap a, b, d;
 };
 
-template <bool ADD>
+template <way WAY>
 static __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     ragged_kernel(const __grid_constant__ maps map, schedule *todo, problem p)
 {
-    const int STAGES = room<ADD>::STAGES, BOXES = room<ADD>::BOXES;
+    const bool ADDS = room<WAY>::ADDS;
+    const int STAGES = room<WAY>::STAGES, BOXES = room<WAY>::BOXES;
     extern __shared__ char raw[];
     __shared__ uint64_t full[MOST_STAGES], free[MOST_STAGES], turn[2];
     __shared__ uint64_t box_full[MOST_BOXES], box_free[MOST_BOXES], box_turn[2];
@@ -284,7 +286,7 @@ static __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS
         for (int i = 0; i < TILE_SLOTS; i++) {
             tl_mbarrier_init(tile_full + i, 1);
             /* two or three loading warps, four of a warpgroup; in the first block the second's */
-            tl_mbarrier_init(tile_read + i, 6 + ADD + (tl_cluster_rank() == 0 ? CLUSTER - 1 : 0));
+            tl_mbarrier_init(tile_read + i, 6 + ADDS + (tl_cluster_rank() == 0 ? CLUSTER - 1 : 0));
             tl_mbarrier_init(number_full + i, 1);
         }
         tl_mbarrier_init_fence();
@@ -294,16 +296,16 @@ static __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS
     if (warp >= 8) {
         tl_registers_shrink<PRODUCER_REGISTERS>();
         if (warp == 8)
-            load_a<ADD>(shared, &map.a, p);
+            load_a<WAY>(shared, &map.a, p);
         else if (warp == 9)
-            load_b<ADD>(shared, &map.b, p);
-        else if (warp == 11 && ADD)
-            load_sums(shared, &map.d);
+            load_b<WAY>(shared, &map.b, p);
+        else if (warp == 11 && ADDS)
+            load_sums<WAY>(shared, &map.d);
         else if (threadIdx.x == 10 * 32)
-            choose_tiles<ADD>(shared, todo, p);
+            choose_tiles<WAY>(shared, todo, p);
     } else {
         tl_registers_grow<CONSUMER_REGISTERS>();
-        consume<ADD>(shared, p, warp / 4);
+        consume<WAY>(shared, p, warp / 4);
     }
     __syncwarp();
     tl_cluster_sync();
@@ -333,6 +335,27 @@ static enum tl_status legal(const struct tl_problem *problem)
 static bool adds(const struct tl_plan *plan)
 {
     return plan->problem.param[TL_K_GROUPED_BETA] != 0;
+}
+
+enum { ADD_STAGES };
+
+static way way_of(const struct tl_plan *plan)
+{
+    return !adds(plan) ? WRITE
+           : plan->tunable[ADD_STAGES] == room<ADD_FEW>::STAGES ? ADD_FEW
+                                                                : ADD_MANY;
+}
+
+typedef void (*kernel_fn)(maps, schedule *, problem);
+
+static kernel_fn kernel_of(way w, int *shared_bytes)
+{
+    *shared_bytes = w == WRITE     ? room<WRITE>::BYTES
+                    : w == ADD_FEW ? room<ADD_FEW>::BYTES
+                                   : room<ADD_MANY>::BYTES;
+    return w == WRITE     ? ragged_kernel<WRITE>
+           : w == ADD_FEW ? ragged_kernel<ADD_FEW>
+                          : ragged_kernel<ADD_MANY>;
 }
 
 static bool is_empty(const struct tl_plan *plan, const struct tl_args *args)
@@ -373,11 +396,11 @@ static enum tl_status prepare(const struct tl_plan *plan, const struct tl_args *
                        PANELS));
     TL_TRY(tl_tensor_map_3d(&out->d, &tensor[TL_K_GROUPED_D], p.n, p.m,
                             plan->problem.dim[TL_K_GROUPED_NUM_GROUPS], BOX_COLUMNS, 64));
-    return TL_CUDA_STATUS(
-        plan, "shared memory of ragged_kernel",
-        cudaFuncSetAttribute(p.beta ? ragged_kernel<true> : ragged_kernel<false>,
-                             cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             p.beta ? room<true>::BYTES : room<false>::BYTES));
+    int shared_bytes;
+    kernel_fn kernel = kernel_of(way_of(plan), &shared_bytes);
+    return TL_CUDA_STATUS(plan, "shared memory of ragged_kernel",
+                          cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                               shared_bytes));
 }
 
 /* In the plan's scratch: what was prepared for the tensors that it is bound to. */
@@ -439,13 +462,28 @@ static enum tl_status launch(const struct tl_plan *plan, const struct tl_args *a
         todo, tl_cuda_fault(plan));
     TL_TRY(TL_CUDA_LAUNCHED(plan, "order_kernel"));
     unsigned blocks = (unsigned)plan->device->multiprocessors / CLUSTER * CLUSTER;
-    return TL_CUDA_STATUS(
-        plan, "ragged_kernel",
-        p.beta ? tl_cuda_launch_early(ragged_kernel<true>, blocks, THREADS, room<true>::BYTES,
-                                      native, map, todo, p)
-               : tl_cuda_launch_early(ragged_kernel<false>, blocks, THREADS, room<false>::BYTES,
-                                      native, map, todo, p));
+    int shared_bytes;
+    kernel_fn kernel = kernel_of(way_of(plan), &shared_bytes);
+    return TL_CUDA_STATUS(plan, "ragged_kernel",
+                          tl_cuda_launch_early(kernel, blocks, THREADS, shared_bytes, native, map,
+                                               todo, p));
 }
+
+/* Where d is added to, as measured on an H200: a tile that takes more stages of operands than it has
+ * boxes of d is multiplied for long enough that they come in time, and gains by a stage more; of
+ * short ones, d is what they wait for. */
+enum { LONG_ROWS = (4 * PANELS + 1) * BLOCK_K }; /* of a group, on average */
+
+static enum tl_status plan_tunables(struct tl_plan *plan)
+{
+    const int64_t *dim = plan->problem.dim;
+    bool lasting = dim[TL_K_GROUPED_K] >= LONG_ROWS * dim[TL_K_GROUPED_NUM_GROUPS];
+    plan->tunable[ADD_STAGES] = lasting ? room<ADD_FEW>::STAGES : room<ADD_MANY>::STAGES;
+    return TL_OK;
+}
+
+/* Stages of operands where d is added to: they leave room for 8 boxes of d, or for 3. */
+static const int add_stages[] = {room<ADD_MANY>::STAGES, room<ADD_FEW>::STAGES, 0};
 
 extern "C" const struct tl_kernel tl_kernel_k_grouped_gemm_sm90_ragged = {
     .operation = "k_grouped_gemm",
@@ -455,7 +493,9 @@ extern "C" const struct tl_kernel tl_kernel_k_grouped_gemm_sm90_ragged = {
                "blocks, largest groups first; beta 1 by loading d (RapidGEMM, Triton's "
                "ragged_tma).",
     .dtypes = TL_DTYPE_BIT(TL_BF16) | TL_DTYPE_BIT(TL_FP32),
+    .tunables = {{"add_stages", room<ADD_MANY>::STAGES, add_stages}},
     .legal = legal,
+    .plan = plan_tunables,
     .workspace = workspace,
     .bind = bind,
     .launch = launch,

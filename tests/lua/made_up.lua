@@ -188,8 +188,10 @@ function builders.wgrad_epilogue(add)
         if way == "reduce" then row(way, 1, 4, 256) end
       end
       row("write", 0, 5, 192)
-      row("load", 0, 4, 192)
-      row("load", 1, 4, 192)
+      for stages = 4, 5 do
+        row("load", 0, stages, 192)
+        row("load", 1, stages, 192)
+      end
       row("store", 0, "-", "-")
       row("zero", 0, "-", "-")
     end
