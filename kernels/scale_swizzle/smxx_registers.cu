@@ -143,7 +143,7 @@ static __global__ void __launch_bounds__(MOST_THREADS)
                               r.p.scales + rows.first * columns, columns, rows.count};
     uint8_t *run = r.p.blocked + l * TL_SCALE_RUN_BYTES +
                    (int64_t)tile * ((columns + 3) / 4) * TL_SCALE_TILE_BYTES;
-    tl_scale_load<WORDS, ALIGNED, 0>(window, source, l, column);
+    tl_scale_load<WORDS, ALIGNED, 256>(window, source, l, column);
     if (!ALIGNED) {
         tl_scale_follow<WORDS, ALIGNED, LANES>(window, source, l);
         tl_scale_store<WORDS, false, true>(window, run, 0, (int)columns);
@@ -254,15 +254,15 @@ static enum tl_status legal(const struct tl_problem *problem)
 
 /* As measured on an H200. K groups: small blocks, which begin work sooner, whose warps lie side by
  * side and share lines of rows; with few row tiles, two by two, so that as many rows of blocks come
- * in a wave. Rows of few columns are a block's width where there are many, and else blocks are as
- * small as can be. Other groupings: pieces that divide the rows leave no lane idle. */
+ * in a wave. Rows of few columns are a block's width where there are many. Other groupings:
+ * pieces that divide the rows leave no lane idle. */
 static enum tl_status plan_tunables(struct tl_plan *plan)
 {
     const int64_t *dim = plan->problem.dim;
     int64_t rows = dim[TL_SCALE_ROWS], columns = dim[TL_SCALE_COLUMNS];
     if ((int)plan->problem.param[TL_SCALE_GROUPING] == TL_SCALE_K_GROUPS) {
         bool many = rows > MANY_ROWS, narrow = columns <= FEW_COLUMNS;
-        plan->tunable[BLOCK_THREADS] = !narrow ? 128 : many ? 256 : 64;
+        plan->tunable[BLOCK_THREADS] = narrow && many ? 256 : 128;
         plan->tunable[COLUMN_WARPS] = rows <= FEW_ROWS || (narrow && !many) ? 2 : narrow ? 8 : 4;
     } else {
         plan->tunable[ROW_BYTES] = columns % 64 == 0 && columns > 64 ? 64 : 32;

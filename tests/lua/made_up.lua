@@ -523,8 +523,7 @@ function builders.scale_swizzle_causes(add)
     local more = { occupancy_theoretical_pct = kernel[4], occupancy_achieved_pct = kernel[5], limiter = "registers",
       load_efficiency_pct = kernel[6], store_efficiency_pct = kernel[7], bank_conflict_pct = 0, issue_active_pct = 30,
       alu_pct = 12, l1_pct = 40, instructions = 1e6, dram_gbps = 2000 }
-    for i, reason in ipairs { "long_scoreboard", "lg_throttle", "drain", "barrier", "short_scoreboard", "wait",
-      "no_instruction" } do
+    for i, reason in ipairs(require("tilelab.scale_swizzle.counters").STALLS) do
       more["stall_" .. reason .. "_pct"] = i == 1 and 40 or (i * kernel[5]) % 11
     end
     more.stall_other_pct = 10
