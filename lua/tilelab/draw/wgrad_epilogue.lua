@@ -41,6 +41,7 @@ local epilogue = {
 local WRITTEN = { "written", 1, "write", "0" }
 local REDUCED = { "added by TMA", 2, "reduce", "0" }
 local LOADED = { "loaded, added, stored", 3, "load", "0" }
+local LOADED_FOUR = { "the same, 4 stages", 6, "load", "0" }
 local STORES = { "TMA stores alone", 8, "store", "0" }
 
 local function short(row) return ("%s, %s"):format(row.op:gsub("^wgrad_", ""), row.experts) end
@@ -61,7 +62,7 @@ end
 local MIXED = "Written and loaded: sm90_ragged, at the better number of stages; added by TMA, which it does not do: "
   .. "sm90_cooperative with tiles of 128x256"
 
-local SHAPES = { { "5", "192", "in turn" }, { "4", "192", "in turn, 4" }, { "4", "256", "1/4 tile" },
+local SHAPES = { { "5", "192", "in turn" }, { "4", "192", "in turn" }, { "4", "256", "1/4 tile" },
   { "3", "256", "1/2 tile" }, { "2", "256", "whole tile" }, { "4", "128", "256x128" } }
 
 local function shape_of(row)
@@ -91,17 +92,25 @@ end
 -- How much of a tile is staged, and the tile, for one number of experts.
 local function staging(data, experts)
   local list = rows.where(data.rows, { experts = experts })
-  local series = series_of(list, { WRITTEN, REDUCED, LOADED, STORES }, function(row)
+  local function points(row)
     local op = row.op:gsub("^wgrad_", "")
     if row.way ~= "store" then return { point(data, row, ("%s: %s"):format(op, shape_of(row))) } end
     local stores = {}
-    for i, shape in ipairs(SHAPES) do stores[i] = point(data, row, ("%s: %s"):format(op, shape[3])) end
+    for i = 2, #SHAPES do stores[i - 1] = point(data, row, ("%s: %s"):format(op, SHAPES[i][3])) end
     return stores
-  end)
+  end
+  local others, four = {}, {} -- sm90_ragged that loads with 4 stages has a series of its own
+  for _, row in ipairs(list) do
+    local into = row.variant == "sm90_ragged" and row.way == "load" and row.stages == "4" and four or others
+    into[#into + 1] = row
+  end
+  local series = series_of(others, { WRITTEN, REDUCED, LOADED }, points)
+  table.move(series_of(four, { LOADED_FOUR }, points), 1, 1, #series + 1, series)
+  table.move(series_of(others, { STORES }, points), 1, 1, #series + 1, series)
   return { name = "wgrad_epilogue_" .. experts, kind = "bars", preset = "acm-full",
     xlabel = "Weight gradient, epilogue", ylabel = "Time (ms)", series = series,
     caption = figures.caption(data, list, "Ways for sums to leave, fp32 weight gradients", "median",
-      "In turn: each warpgroup has a tile of 128x192 (sm90_ragged), beside 5 stages of operands, or 4, which leave room "
+      "In turn: each warpgroup has a tile of 128x192 (sm90_ragged), with 5 stages of operands, or 4, which leave room "
       .. "for more of what is there. Otherwise warpgroups share a tile "
       .. "(sm90_cooperative); 1/4, 1/2, whole tile: what of a tile of 128x256 is staged in shared memory at once, "
       .. "beside 4, 3, 2 stages of operands; 256x128: the other tile, 1/4 staged") }
