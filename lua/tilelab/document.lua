@@ -2,7 +2,8 @@
 --
 -- A number: <!-- recorded: h200/launch_overhead.tsv: value time_us where path=lua_added -->1.3 us
 --   The next number on the line is the figure's value (expression.lua), rounded to the digits that are
---   written; with % after it, the value is a share.
+--   written; with % after it, the value is a share. Not at the beginning of a line that continues a paragraph,
+--   where Markdown takes a comment for the paragraph's end.
 -- A table: <!-- recorded: h200/grouped_gemm.tsv --> on a line of its own before a Markdown table
 --   Its header names columns of the record, with or without backticks. In each row the cells of key
 --   columns pick the one row of the record, and the numbers of value columns are that row's, rounded
@@ -134,7 +135,7 @@ function Check:table_mark(name, lines, at)
   if not data then return at end
   for _, column in ipairs(header) do
     if data.rows[1][column] == nil then
-      self:problem("%s has no column '%s'%s", file, column, fields.hint(column, data.columns))
+      self:problem("%s has no column '%s'%s", data.path, column, fields.hint(column, data.columns))
       return at
     end
   end
@@ -159,6 +160,9 @@ local function examine(path, folder)
       local name, rest = line:match("^<!%-%-%s*recorded:%s*([%w_/.-]+)()", at)
       local figure, after = line:match("^:%s*(.-)%s*%-%->()", rest or #line + 1)
       if figure then
+        if line:match "^%s*()" == at and (lines[number - 1] or ""):find "%S" then
+          check:problem("the mark of '%s' begins a line, which ends the paragraph there: put a word before it", figure)
+        end
         check:number_mark(name, figure, line, after)
       elseif name and line:find("^%s*%-%->%s*$", rest) then
         check:table_mark(name, lines, number + 1)

@@ -196,8 +196,10 @@ local found, count = check(("Lua adds %s**1.3 us**, C %s 2.1, %s 2 us.\nNo mark:
 t.is(table.concat(found, "\n"), "", "numbers that are those of the record")
 t.is(count, 3, "marks are counted")
 t.is(#check("within <!-- recorded: cpu/profiler_selftest.tsv: max abs(ratio - 1) -->0.6 %\n"), 0, "percent")
-problem("a\nb\n" .. lua_added .. "1.4 us\n", "README.md:3: it says 1.4 where cpu/launch_overhead.tsv has 1.3",
+problem("a\nb\n\n" .. lua_added .. "1.4 us\n", "README.md:4: it says 1.4 where cpu/launch_overhead.tsv has 1.3",
   "another number")
+problem("Lua adds\n" .. lua_added .. "1.3 us\n", "README.md:2: the mark of .* begins a line",
+  "a mark that cuts its paragraph")
 problem(lua_added .. " none\n", ":1: no number follows", "no number")
 problem("<!-- recorded: cpu/launch_overhead.tsv: maxx time_us -->1\n", "did you mean 'max'", "a wrong figure")
 problem("<!-- recorded: h200/absent.tsv: max time_us -->1\n", "absent.tsv: No such file", "no record")
@@ -211,7 +213,8 @@ problem(mark .. head .. "| c_call | median | 2.1 | 2.05 |\n", "README.md:4: time
 problem(mark .. head .. "| c_cal | median | 2.1 | 2.05 |\n", ":4: no row of .* has path=c_cal statistic=median",
   "a row that is none")
 problem(mark .. "| statistic | time_us |\n|---|---|\n| median | 2.1 |\n", "more than one row", "too few keys")
-problem(mark .. "| path | time_u |\n|---|---|\n", "no column 'time_u'; did you mean 'time_us'", "a column that is none")
+problem(mark .. "| path | time_u |\n|---|---|\n", "launch_overhead.tsv has no column 'time_u'; did you mean 'time_us'",
+  "a column that is none")
 problem(mark .. "text\n", "no table follows", "no table")
 t.ok(not pcall(document.check, folder / "absent.md"), "no document")
 t.like(table.concat(check(mark .. head .. "| c_call | minimum | 9 | x |\n")),
