@@ -7,12 +7,19 @@ local shell = require "tilelab.shell"
 
 local provenance = {}
 
--- To be pasted into a shell, quoted only where it must be.
+-- A path below lab.root without it: where the project lies is nobody's business.
+local function below_root(path)
+  local prefix = require("tilelab").root .. "/"
+  return path:sub(1, #prefix) == prefix and path:sub(#prefix + 1) or path
+end
+
+-- To be pasted into a shell at the project's root, quoted only where it must be.
 local function command_line()
   local words = shell.command()
   if not words then return "unknown" end
   for i, word in ipairs(words) do
-    if not word:find("^[%w_./:=,+@%%-]+$") then words[i] = shell.quote(word) end
+    local short = below_root(word)
+    words[i] = short:find("^[%w_./:=,+@%%-]+$") and short or shell.quote(short)
   end
   return table.concat(words, " ")
 end
@@ -68,7 +75,7 @@ function provenance.text(settings)
   add("command", command_line())
   local script = settings.script or arg and arg[0]
   if script then
-    add("script", script)
+    add("script", below_root(script))
     add("script_sha256", core.hash_file(script) or "unknown")
   end
   if settings.seed ~= nil then add("seed", settings.seed) end

@@ -53,6 +53,9 @@ runs("record and provenance", function()
   t.like(data.provenance.script_sha256, "^%x+$", "with the script's hash")
   t.like(data.provenance.lua_sha256, "^%x+$", "and that of the Lua modules")
   t.like(data.provenance.command, "test_globals.lua", "and the command")
+  local text = lab.provenance { script = lab.root .. "/experiments/raster.lua" }
+  t.like(text, "\nscript: experiments/raster.lua\n", "paths are below the root")
+  t.ok(not text:find(lab.root .. "/", 1, true) or lab.root == ".", "and say nothing of where that is")
 end)
 runs("measure", function()
   lab.measure { contenders = { { name = "a", run = function() end } }, rounds = 1, minimum_us = 10 }
