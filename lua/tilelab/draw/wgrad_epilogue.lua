@@ -76,13 +76,13 @@ local function point(data, row, x)
     hi = data:number(row, "time_us_hi") / 1000 }
 end
 
--- Series in the order of `specs`: points(row) -> list of points of a row that is one of that series.
+-- Series in the order of `specs`: points(row, spec) -> list of points of a row that may be of that series.
 local function series_of(list, specs, points)
   local result = {}
   for _, spec in ipairs(specs) do
     local made = {}
     for _, row in ipairs(rows.where(list, { way = spec[3], zeroed = spec[4] })) do
-      table.move(points(row), 1, #SHAPES, #made + 1, made)
+      table.move(points(row, spec), 1, #SHAPES, #made + 1, made)
     end
     if #made > 0 then result[#result + 1] = { name = spec[1], slot = spec[2], points = made } end
   end
@@ -92,21 +92,15 @@ end
 -- How much of a tile is staged, and the tile, for one number of experts.
 local function staging(data, experts)
   local list = rows.where(data.rows, { experts = experts })
-  local function points(row)
+  local series = series_of(list, { WRITTEN, REDUCED, LOADED, LOADED_FOUR, STORES }, function(row, spec)
     local op = row.op:gsub("^wgrad_", "")
+    local four = row.variant == "sm90_ragged" and row.stages == "4" -- which has a series of its own
+    if row.way == "load" and four ~= (spec == LOADED_FOUR) then return {} end
     if row.way ~= "store" then return { point(data, row, ("%s: %s"):format(op, shape_of(row))) } end
     local stores = {}
     for i = 2, #SHAPES do stores[i - 1] = point(data, row, ("%s: %s"):format(op, SHAPES[i][3])) end
     return stores
-  end
-  local others, four = {}, {} -- sm90_ragged that loads with 4 stages has a series of its own
-  for _, row in ipairs(list) do
-    local into = row.variant == "sm90_ragged" and row.way == "load" and row.stages == "4" and four or others
-    into[#into + 1] = row
-  end
-  local series = series_of(others, { WRITTEN, REDUCED, LOADED }, points)
-  table.move(series_of(four, { LOADED_FOUR }, points), 1, 1, #series + 1, series)
-  table.move(series_of(others, { STORES }, points), 1, 1, #series + 1, series)
+  end)
   return { name = "wgrad_epilogue_" .. experts, kind = "bars", preset = "acm-full",
     xlabel = "Weight gradient, epilogue", ylabel = "Time (ms)", series = series,
     caption = figures.caption(data, list, "Ways for sums to leave, fp32 weight gradients", "median",
