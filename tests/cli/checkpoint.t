@@ -54,7 +54,9 @@ killed "$out" "$store" "[ \$(rows '$out/updates.tsv' | wc -l) -ge 12 ]"
 killed "$out" "$store" "there '$store' 'rapidgemm-2-1-00000[4-8]'"
 last=$(ls "$store" | grep '^rapidgemm-2-1-00000[4-8]$' | tail -n 1)
 cp -r "$out" "$dir/cut" && cp -r "$store" "$dir/cut_store"
-mkdir -p "$store/rapidgemm-2-1-000009.new" && echo half > "$store/rapidgemm-2-1-000009.new/value.npy"
+for left in rapidgemm-2-1-000009.new rapidgemm-1-1-000008.old.new rapidgemm-1-1-000008; do # the second run, the first
+    mkdir -p "$store/$left" && echo half > "$store/$left/value.npy"
+done
 # shellcheck disable=SC2086
 "$tilelab" $study --out "$out" --checkpoint "$store" > "$dir/log" 2>&1
 ok $? "killed four times, it comes to its end"

@@ -102,6 +102,7 @@ local function open_study(settings, text, fresh)
   local state, reason = schedule.resume(data.rows, runs, settings.updates,
     store and function(run, count) return store:newest(run, count) end)
   if not state then lab.usage_error("%s: %s", path, reason) end
+  for _, run in ipairs(store and state.complete or {}) do store:clear(run) end -- a kill may have left some
   if state.from > 0 then
     local place = ("%s after update %d"):format(schedule.name(state.cut), state.from)
     block = describe(settings, text, began, resumed and resumed .. "; " .. place or place)
