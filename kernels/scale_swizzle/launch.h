@@ -46,7 +46,18 @@ static inline enum tl_status tl_scale_legal(const struct tl_problem *problem)
     return TL_OK;
 }
 
-/* The same, and TL_ERR_ILLEGAL for all but k_groups, for which alone the kernel is made. */
+/* The same, and TL_ERR_ILLEGAL where the table of groups does not fit in shared memory. */
+static inline enum tl_status tl_scale_legal_table(const struct tl_problem *problem)
+{
+    const int64_t most = 32768;
+    int64_t groups = problem->dim[TL_SCALE_NUM_GROUPS];
+    if (problem->present[TL_SCALE_GROUP_ENDS] && groups > most)
+        return TL_FAIL(TL_ERR_ILLEGAL, "scale_swizzle on the GPU: %lld groups are more than %lld",
+                       (long long)groups, (long long)most);
+    return tl_scale_legal(problem);
+}
+
+/* As tl_scale_legal, and TL_ERR_ILLEGAL for all but k_groups, for which alone a kernel is made. */
 static inline enum tl_status tl_scale_legal_k_groups(const struct tl_problem *problem)
 {
     if ((int)problem->param[TL_SCALE_GROUPING] != TL_SCALE_K_GROUPS)

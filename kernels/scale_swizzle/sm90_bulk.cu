@@ -82,10 +82,9 @@ static __device__ __forceinline__ void write_rows(const tl_scale_row_problem &r,
             for (int i = 0; i < 4; i++)
                 window.word[q][i] = value[i];
         }
-        tl_scale_store<4, true, false>(window,
-                                       target + vector * (VECTOR * TL_SCALE_TILE_ROWS) +
-                                           run * TL_SCALE_RUN_BYTES,
-                                       0, columns);
+        uint8_t *first =
+            target + vector * (VECTOR * TL_SCALE_TILE_ROWS) + run * TL_SCALE_RUN_BYTES;
+        tl_scale_store<4, true, false>(window, tl_scale_part_of(window, first, 0, columns));
     }
 }
 

@@ -67,14 +67,12 @@ static __device__ __forceinline__ void write_box(const tl_scale_problem &p, Grou
         read_window<SPAN>(window, box, vector);
         for (groups.seek(window.column);
              groups.group < p.num_groups && groups.begin < window.column + VECTOR; groups.next()) {
-            int64_t tile = (int64_t)groups.units_before * p.row_tiles +
-                           (int64_t)row_tile * groups.units();
-            uint8_t *run =
-                p.blocked + tile * TL_SCALE_TILE_BYTES + threadIdx.x * TL_SCALE_RUN_BYTES;
+            tl_scale_part<4> part =
+                tl_scale_group_part(window, groups, p, row_tile, (int)threadIdx.x);
             if (groups.begin <= window.column && groups.end >= window.column + VECTOR + 4)
-                tl_scale_store<4, true, true>(window, run, groups.begin, groups.end);
+                tl_scale_store<4, true, true>(window, part);
             else
-                tl_scale_store<4, false, true>(window, run, groups.begin, groups.end);
+                tl_scale_store<4, false, true>(window, part);
         }
     }
 }
