@@ -79,7 +79,8 @@ scale_case("k_groups", 147, { 3, 3, 75, 147 })
 scale_case("m_groups", 48, { 5, 5, 150 })
 scale_case("m_groups", 9, { 5, 5, 150 })
 local many = {}
-for g = 1, 48 do many[g] = 3 * g end
-scale_case("k_groups", 144, many)
+for g = 1, 50 do many[g] = 3 * g end
+scale_case("k_groups", 150, many)
+scale_case("m_groups", 48, many)
 
 t.done()

@@ -135,6 +135,7 @@ local SIZES = {
   { "empty at the ends and between", { 0, 5, 0, 0, 260, 1, 0 } },
   { "ones", { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 } },
   { "whole vectors", { 16, 64, 128, 0, 512, 16 } },
+  { "long groups", { 1000, 37, 900, 0, 64, 1103 } },
   { "32 groups", every_size(32, 37, 61) },
   { "33 groups", every_size(33, 37, 61) },
   { "4096 groups", every_size(4096, 7, 5) },
@@ -255,6 +256,7 @@ local function check_memory()
     { "dense", "smxx_registers" }, { "dense", "sm90_bulk", 512 },
     { "m_groups", "smxx_registers", ends = { 256, 256, 1024, rows } },
     { "m_groups", "sm90_bulk", 512, ends = { 256, 256, 1024, rows } },
+    { "m_groups", "smxx_windows", ends = { 256, 256, 1024, rows } },
     { "k_groups", "smxx_registers", ends = { 128, 384, 384, columns } },
     { "k_groups", "smxx_smem", ends = { 128, 384, 384, columns } },
     { "k_groups", "sm90_tma", ends = { 128, 384, 384, columns } },
@@ -265,8 +267,10 @@ local function check_memory()
     local loaded = got["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"]
     local stored = got["l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"]
     t.ok(stored == wanted, ("%s: %d sectors are stored, %d needed"):format(name, stored, wanted))
-    -- Ends of groups are loaded as well, and smxx_smem's words that follow a row's piece.
+    -- Ends of groups are loaded as well, smxx_smem's words that follow a row's piece, and the rows that follow a
+    -- window of smxx_windows.
     local most = variant:find "^sm90" and wanted // 8 or variant == "smxx_smem" and wanted * 11 // 8
+      or variant == "smxx_windows" and wanted * 7 // 4
       or grouping == "dense" and wanted or wanted * 17 // 16
     t.ok(loaded <= most, ("%s: %d sectors are loaded, at most %d expected"):format(name, loaded, most))
     t.ok(got.shared_conflicts <= got.shared_wavefronts // 100,

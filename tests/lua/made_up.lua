@@ -461,8 +461,10 @@ local function each_other(fn)
     local p = { grouping = other[1], rows = other[2], cols = other[3], groups = other[4] }
     p.bytes = 2 * p.rows * p.cols * (p.grouping == "per_group_3d" and p.groups or 1)
     local copy_us = swizzle_copy_us(p.bytes)
-    for i, variant in ipairs { "sm90_bulk", "smxx_registers" } do
-      fn(p, variant, copy_us / other[5] * (1 + 0.02 * i), copy_us)
+    for i, variant in ipairs { "sm90_bulk", "smxx_registers", "smxx_windows" } do
+      if p.grouping == "m_groups" or variant ~= "smxx_windows" then
+        fn(p, variant, copy_us / other[5] * (1 + 0.02 * i), copy_us)
+      end
     end
   end
 end
@@ -511,6 +513,9 @@ function builders.scale_swizzle(add)
   end)
 end
 
+local AHEAD = { sm90_bulk = { "ahead=1", "ahead=2" }, smxx_windows = { "-" },
+  smxx_registers = { "prefetch_bytes=32", "prefetch_bytes=256" } }
+
 function builders.scale_swizzle_causes(add)
   local schema = require("tilelab.draw.scale_swizzle_causes").schema
   local function row(series, p, variant, setting, time_us, copy_us, more)
@@ -552,11 +557,13 @@ function builders.scale_swizzle_causes(add)
         row("load_bytes", p, "smxx_registers", ("held_shared_kib=56 load_bytes=%d"):format(bytes),
           time_us * (1.2 - bytes / 100), copy_us, { occupancy_theoretical_pct = 25, in_flight_kib = 2 * bytes })
       end
+      for count = 1, 2 do
+        row("stores", p, "smxx_registers", "groups_a_store=" .. count, time_us * (1.2 - count / 10), copy_us, {})
+      end
     end
   end)
   each_other(function(p, variant, time_us, copy_us)
-    for i, setting in ipairs(variant == "sm90_bulk" and { "ahead=1", "ahead=2" } or { "prefetch_bytes=32",
-      "prefetch_bytes=256" }) do
+    for i, setting in ipairs(AHEAD[variant]) do
       if p.grouping == "m_groups" then row("ahead", p, variant, setting, time_us * (1.2 - i / 10), copy_us, {}) end
     end
     row("variants", p, variant, "block_threads=256", time_us, copy_us, { occupancy_achieved_pct = 40,

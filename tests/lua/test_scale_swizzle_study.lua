@@ -41,6 +41,7 @@ end
 t.ok(count > 30, "settings of K groups")
 t.is(settings.tiles(p, "smxx_registers", { block_threads = 128, load_bytes = 16 }), 16, "tiles of a block")
 t.is(settings.tiles(p, "smxx_registers", { block_threads = 128, load_bytes = 8 }), 8, "half with half the bytes")
+t.is(settings.tiles(p, "smxx_windows", { block_threads = 128, window_tiles = 2 }), 32, "tiles of windows")
 t.is(settings.text { load_bytes = 8, held_shared_kib = 28 }, "held_shared_kib=28 load_bytes=8", "in words")
 t.is(settings.text {}, "-", "no setting")
 local launch = { blocks = 10000, block = { 32, 4, 1 }, occupancy = { blocks_per_multiprocessor = 9 } }
@@ -58,11 +59,11 @@ local function record(name, time, kind)
     occupancy = { percent = 50, limiter = "registers", waves = 1, blocks_per_multiprocessor = 9 } }
 end
 local TIME = { smxx_naive = 90, smxx_col_parallel = 50, smxx_vec16 = 40, smxx_smem = 20, sm90_tma = 15, sm90_bulk = 11,
-  smxx_registers = 12 }
+  smxx_registers = 12, smxx_windows = 13 }
 local VARIANTS, TUNABLES = {}, { "block_threads", "tiles_per_block", "load_bytes", "box_columns", "num_stages",
-  "blocks_per_multiprocessor", "held_shared_kib" }
+  "blocks_per_multiprocessor", "held_shared_kib", "window_tiles" }
 local DEFAULTS = { block_threads = 128, tiles_per_block = 4, load_bytes = 16, box_columns = 64, num_stages = 2,
-  blocks_per_multiprocessor = 2, held_shared_kib = 1 }
+  blocks_per_multiprocessor = 2, held_shared_kib = 1, window_tiles = 2 }
 for variant in pairs(TIME) do
   VARIANTS[#VARIANTS + 1] = { operation = "scale_swizzle", variant = variant, arch = "none" }
 end
@@ -139,7 +140,8 @@ local held = rows.where(cause_rows, { series = "occupancy", variant = "smxx_smem
 t.is(#held, 9, "settings that do not run are left out")
 t.ok(tonumber(held[1].issue_active_pct) and held[1].stall_wait_pct == "-", "series have the counters of one pass")
 t.ok(#rows.where(cause_rows, { series = "in_flight" }) > 5, "bytes in flight")
-t.is(#rows.where(cause_rows, { series = "ahead", grouping = "m_groups" }), 4, "loads that wait for the group ends")
+t.is(#rows.where(cause_rows, { series = "ahead", grouping = "m_groups" }), 5, "loads that wait for the group ends")
+t.is(#rows.where(cause_rows, { series = "stores" }), 2, "stores for one group or two")
 t.ok(lab.stat(lab.recorded.path("scale_swizzle", "cpu")), "it is recorded")
 t.ok(lab.stat(lab.recorded.path("scale_swizzle_causes", "cpu")), "and so are the causes")
 t.is(lab.record.read(folder / "out/scale_swizzle.tsv").provenance.null_us_1, "1.0000", "what a launch takes is known")

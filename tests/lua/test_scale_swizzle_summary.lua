@@ -38,6 +38,8 @@ for _, cols in ipairs { "4096", "512" } do
 end
 t.is(#drawn_causes, 5, "occupancy held and bytes in flight of both shapes, and stalls")
 t.like(text, "smxx_registers at 131072 x 64 %+0%.64 of 6%.39 us", "waiting for the group ends")
+t.like(text, "smxx_windows, whose loads need no ends, takes %d+%.%d%d us at 131072 x 224; ", "and not waiting")
+t.like(text, "\nStores: [^\n]* 4096 columns 20%.92 instead of 23%.01 us; 512 columns", "stores of two groups at once")
 t.like(text, "takes 0%.61 us, 27 %% of 2%.22 us at 2048 x 512 and 3 %% of 20%.22 us at 8192 x 4096", "launch")
 
 -- A reason without a column of its own among the causes.

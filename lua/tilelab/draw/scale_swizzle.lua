@@ -37,7 +37,7 @@ local scale_swizzle = {
     { "grouping", "text", { "dense", "m_groups", "k_groups", "per_group_3d" } }, { "rows", "integer" },
     { "cols", "integer" }, { "groups", "integer" },
     { "variant", "text", { "smxx_naive", "smxx_col_parallel", "smxx_vec16", "smxx_smem", "sm90_tma", "sm90_bulk",
-      "smxx_registers", "host_loop" } },
+      "smxx_registers", "smxx_windows", "host_loop" } },
     { "block_threads", "integer?" }, { "tiles_per_block", "integer?" },
     { "flush", "text", { "dirty", "clean", "none" } }, { "time_us", "number" }, { "time_us_lo", "number" },
     { "time_us_hi", "number" }, { "call_us", "number?" }, { "copy_us", "number" }, { "copy_ratio", "number" },
@@ -51,7 +51,7 @@ local scale_swizzle = {
     { "smxx_naive", "naive", 8, "naive" }, { "smxx_col_parallel", "columns in parallel", 5, "columns" },
     { "smxx_vec16", "16-byte stores", 4, "stores" }, { "smxx_smem", "shared memory", 3, "shared" },
     { "sm90_tma", "TMA loads", 2, "TMA" }, { "sm90_bulk", "bulk loads", 6, "bulk" },
-    { "smxx_registers", "register transpose", 1, "registers" },
+    { "smxx_registers", "register transpose", 1, "registers" }, { "smxx_windows", "windows of rows", 7, "windows" },
   },
   PUBLISHED = figure.root .. "experiments/published_scale_swizzle.tsv",
 }

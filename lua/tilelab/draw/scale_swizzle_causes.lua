@@ -5,7 +5,8 @@
 --                 block holds and leaves alone), in_flight (stages of sm90_tma: the same warps, more bytes asked for),
 --                 warps (the same bytes, more warps), load_bytes (8 or 16 at occupancies held alike), row_bytes (of a
 --                 row side by side in one load), prefetch (bytes that L2 may fetch beyond), ahead (of m_groups:
---                 whether loads wait for the group ends, or L2 was asked for the rows before)
+--                 whether loads wait for the group ends, L2 was asked for the rows before, or loads need no ends),
+--                 stores (where two groups meet in a piece of a row: for one after the other, or for both)
 --   grouping rows cols groups variant   as in scale_swizzle.tsv
 --   setting       the tunables that are not the plan's own choice; held_shared_kib=1 is none
 --   time_us time_us_lo time_us_hi copy_us copy_ratio logical_gbps dram_gbps   as there, L2 flushed by a memset
@@ -30,7 +31,7 @@ local where = rows.where
 local causes = {
   schema = {
     { "series", "text", { "variants", "occupancy", "in_flight", "warps", "load_bytes", "row_bytes", "prefetch",
-      "ahead" } },
+      "ahead", "stores" } },
     { "grouping", "text", { "dense", "m_groups", "k_groups", "per_group_3d" } }, { "rows", "integer" },
     { "cols", "integer" }, { "groups", "integer" }, { "variant", "text" }, { "setting", "text?" },
     { "time_us", "number" }, { "time_us_lo", "number" }, { "time_us_hi", "number" }, { "copy_us", "number" },

@@ -225,21 +225,45 @@ local function bytes_in_flight(causes)
   return #parts > 1 and table.concat(parts, "\n") or nil
 end
 
--- Of m_groups: what it costs that loads wait for the group ends.
+-- --- groups -----------------------------------------------------------------------------------
+
+-- Of m_groups: what it costs that loads wait for the group ends, and what a kernel takes whose loads need none.
 local function ahead(causes)
-  local parts = {}
+  local waits, free = {}, {}
   for _, row in ipairs(where(causes.rows, { series = "ahead" })) do
     local before = causes_module.tunable(row, "prefetch_bytes") == 256 or causes_module.tunable(row, "ahead") == 2
     for _, other in ipairs(before and where(causes.rows, { series = "ahead", variant = row.variant, rows = row.rows,
       cols = row.cols }) or {}) do
       if other ~= row then
-        parts[#parts + 1] = ("%s at %s x %s %+.2f of %.2f us"):format(row.variant, row.rows, row.cols,
+        waits[#waits + 1] = ("%s at %s x %s %+.2f of %.2f us"):format(row.variant, row.rows, row.cols,
           time(other) - time(row), time(row))
       end
     end
+    if row.variant == "smxx_windows" then
+      free[#free + 1] = ("%.2f us at %s x %s"):format(time(row), row.rows, row.cols)
+    end
   end
-  return #parts > 0 and "Group ends: loads that wait for them, instead of asking L2 ahead, take longer by "
-    .. table.concat(parts, "; ") .. "." or nil
+  if #waits == 0 then return nil end
+  local text = "Group ends: loads that wait for them, instead of asking L2 ahead, take longer by "
+    .. table.concat(waits, "; ") .. "."
+  return #free == 0 and text or text .. " smxx_windows, whose loads need no ends, takes " .. table.concat(free, "; ")
+    .. "."
+end
+
+-- Of K groups: what it costs that the stores of a piece of a row serve one group after the other.
+local function stores(causes)
+  local parts = {}
+  for _, cols in ipairs { "4096", "512" } do
+    local by_count = {}
+    for _, row in ipairs(where(causes.rows, with { series = "stores", cols = cols })) do
+      by_count[causes_module.tunable(row, "groups_a_store")] = row
+    end
+    if by_count[1] and by_count[2] then
+      parts[#parts + 1] = ("%s columns %.2f instead of %.2f us"):format(cols, time(by_count[2]), time(by_count[1]))
+    end
+  end
+  return #parts > 0 and "Stores: where two groups meet in a piece of a row, one store for whichever has it takes, "
+    .. "against one after the other: " .. table.concat(parts, "; ") .. "." or nil
 end
 
 -- --- instructions and launch ------------------------------------------------------------------
@@ -303,8 +327,8 @@ end
 function limits.answers(data, causes)
   local list = {}
   for _, text in ipairs { occupancy(causes) or false, coalescing(causes) or false, bank_conflicts(causes) or false,
-    bytes_in_flight(causes) or false, ahead(causes) or false, integer_work(causes) or false, launch(data) or false,
-    verdicts(data, causes) or false } do
+    bytes_in_flight(causes) or false, ahead(causes) or false, stores(causes) or false, integer_work(causes) or false,
+    launch(data) or false, verdicts(data, causes) or false } do
     if text then list[#list + 1] = text end
   end
   return list

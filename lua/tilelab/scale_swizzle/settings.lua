@@ -46,10 +46,12 @@ local OTHERS = {
   { "smxx_registers", { block_threads = { 64, 128, 256, 512 } } },
   { "sm90_bulk", { block_threads = { 128, 256, 512 } } },
 }
+local M_GROUPS = { OTHERS[1], OTHERS[2], { "smxx_windows", { block_threads = { 64, 128, 256, 512 } } } }
+local OF_GROUPING = { k_groups = K_GROUPS, m_groups = M_GROUPS, dense = OTHERS, per_group_3d = OTHERS }
 
 function settings.sweep(p)
   local list = {}
-  for _, item in ipairs(p.grouping == "k_groups" and K_GROUPS or OTHERS) do
+  for _, item in ipairs(OF_GROUPING[p.grouping]) do
     for _, tunables in ipairs(product(item[2])) do list[#list + 1] = { variant = item[1], tunables = tunables } end
   end
   return list
@@ -65,9 +67,10 @@ function settings.series(p)
     list[#list + 1] = { series = series, variant = variant, tunables = tunables }
   end
   if p.grouping ~= "k_groups" then
-    -- Whether loads wait for the group ends, or L2 has been asked for what they will need.
+    -- Whether loads wait for the group ends, L2 has been asked for what they will need, or they need no ends.
     for _, bytes in ipairs { 32, 256 } do add("ahead", "smxx_registers", { prefetch_bytes = bytes }) end
     for choice = 1, 2 do add("ahead", "sm90_bulk", { ahead = choice }) end
+    add("ahead", "smxx_windows", {})
     return list
   end
   -- Occupancy alone: the same kernel and grid, fewer blocks at once.
@@ -97,6 +100,8 @@ function settings.series(p)
   -- How the lanes of a load lie: bytes of a row side by side.
   for _, bytes in ipairs { 64, 128, 256 } do add("row_bytes", "smxx_registers", { row_bytes = bytes }) end
   for _, bytes in ipairs { 32, 256 } do add("prefetch", "smxx_registers", { prefetch_bytes = bytes }) end
+  -- Stores of a piece of a row in which two groups meet: for one group after the other, or for both.
+  for count = 1, 2 do add("stores", "smxx_registers", { groups_a_store = count }) end
   return list
 end
 
@@ -111,6 +116,7 @@ local tiles = {
   smxx_registers = function(p, t)
     return t.block_threads // 32 * (p.grouping == "k_groups" and t.load_bytes or 16) // 4
   end,
+  smxx_windows = function(_, t) return t.block_threads // 32 * 4 * t.window_tiles end,
 }
 
 function settings.tiles(p, variant, tunables) return tiles[variant] and tiles[variant](p, tunables) end
@@ -121,6 +127,7 @@ local asked = {
   smxx_col_parallel = function() return 4 end,
   smxx_vec16 = function() return 16 end,
   smxx_registers = function(t) return 4 * t.load_bytes end,
+  smxx_windows = function(t) return 16 * (4 * t.window_tiles + 3) end,
 }
 
 function settings.in_flight_kib(record, multiprocessors, variant, tunables)
