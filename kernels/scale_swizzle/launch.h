@@ -77,18 +77,6 @@ static inline enum tl_status tl_scale_check_aligned(const struct tl_plan *plan, 
     return TL_OK;
 }
 
-/* Lets a kernel have that much dynamic shared memory. The 48 KiB that need no leave hold what the
- * kernel has of static shared memory, too: up to 32 KiB here. */
-static inline enum tl_status tl_scale_allow_shared(const struct tl_plan *plan, const void *kernel,
-                                                   size_t bytes)
-{
-    if (bytes <= 16 * 1024)
-        return TL_OK;
-    return TL_CUDA_STATUS(
-        plan, "shared memory of scale_swizzle",
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-}
-
 /* Shared memory that a block asks for and leaves alone, so that fewer fit on a multiprocessor: a
  * tunable in KiB, where 1 stands for none. */
 #define TL_SCALE_HELD_SHARED {"held_shared_kib", 1, tl_scale_held_shared}
@@ -96,8 +84,31 @@ static const int tl_scale_held_shared[] = {1, 14, 18, 22, 28, 37, 44, 56, 75, 11
 
 static inline size_t tl_scale_held_bytes(const struct tl_plan *plan)
 {
-    int kib = plan->tunable[tl_kernel_tunable(plan->kernel, "held_shared_kib")];
+    int position = tl_kernel_tunable(plan->kernel, "held_shared_kib");
+    int kib = position < 0 ? 1 : plan->tunable[position];
     return kib == 1 ? 0 : (size_t)kib * 1024;
+}
+
+/* Lets a kernel have that much dynamic shared memory. The 48 KiB that need no leave hold what the
+ * kernel has of static shared memory, too: up to 32 KiB here. Shared memory takes from L1: where
+ * blocks hold some, L1 is the least there is, whether they are few or many. */
+static inline enum tl_status tl_scale_allow_shared(const struct tl_plan *plan, const void *kernel,
+                                                   size_t bytes)
+{
+    static bool ever_held; /* by a kernel of this file: from then on L1 may have to be given back */
+    bool held = tl_scale_held_bytes(plan) > 0;
+    int carveout = held ? cudaSharedmemCarveoutMaxShared : cudaSharedmemCarveoutDefault;
+    ever_held |= held;
+    if (ever_held)
+        TL_TRY(TL_CUDA_STATUS(plan, "L1 of scale_swizzle",
+                              cudaFuncSetAttribute(
+                                  kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                  carveout)));
+    if (bytes <= 16 * 1024)
+        return TL_OK;
+    return TL_CUDA_STATUS(
+        plan, "shared memory of scale_swizzle",
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
 }
 
 #endif

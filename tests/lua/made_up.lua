@@ -535,10 +535,11 @@ function builders.scale_swizzle_causes(add)
     row("variants", p, kernel[1], "block_threads=128", time_us, copy_us, more)
     if p.rows == 8192 and p.groups == 8 and kernel[1] ~= "sm90_tma" then
       for step, kib in ipairs { 1, 14, 18, 22, 28, 37, 44, 56, 75, 113 } do
+        local fewer = math.max(1, step - 1) -- the first two have as many blocks: all L1, and the least
         row("occupancy", p, kernel[1], "held_shared_kib=" .. kib, time_us * (1 + 0.002 * step ^ 3), copy_us,
-          { occupancy_theoretical_pct = kernel[4] / step, occupancy_achieved_pct = kernel[5] / step,
+          { occupancy_theoretical_pct = kernel[4] / fewer, occupancy_achieved_pct = kernel[5] / fewer,
             limiter = "registers", issue_active_pct = 30,
-            in_flight_kib = kernel[1] == "smxx_registers" and 72 / step or nil })
+            in_flight_kib = kernel[1] == "smxx_registers" and 72 / fewer or nil })
       end
     end
     if p.rows == 8192 and p.groups == 8 and kernel[1] == "sm90_tma" then

@@ -22,8 +22,9 @@ t.like(text, "\nk_groups %(8192,4096%) G=8 +smxx_registers +128 +16 +20%.22 +18%
 t.like(text, "\n8192 +4096 +30000 +26%.22 +20%.22 +2563 +1144 +11212%.8 +99%.232 +681%.566 +113%.00\n",
   "the published columns, ours and theirs")
 t.like(text, "rank correlation of %-?%d%.%d%d", "occupancy against throughput")
-t.like(text, "smxx_registers, 4096 columns: from 51 to 5 %% the time grows 2%.9%d%-fold; above %d+ %% more occupancy "
+t.like(text, "smxx_registers, 4096 columns: from 51 to 6 %% the time grows 2%.9%d%-fold; above %d+ %% more occupancy "
   .. "brings less than 5 %%", "occupancy alone")
+t.like(text, "\nL1: [^\n]*; smxx_registers, 4096 columns, 20%.55 instead of 20%.26 us; ", "L1 alone")
 for _, cols in ipairs { "4096", "512" } do -- each shape for itself: the shorter one takes a fraction of the time
   t.like(text, cols .. " columns, 2 blocks of 4 warps: 20 KiB a multiprocessor take 1%.33 times as long as 80",
     "bytes in flight, " .. cols)

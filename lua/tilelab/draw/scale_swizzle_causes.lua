@@ -2,13 +2,14 @@
 -- series, and the rest is held.
 --
 --   series        variants (the fastest setting of each kernel, all counters), occupancy (shared memory that a
---                 block holds and leaves alone), in_flight (stages of sm90_tma: the same warps, more bytes asked for),
---                 warps (the same bytes, more warps), load_bytes (8 or 16 at occupancies held alike), row_bytes (of a
---                 row side by side in one load), prefetch (bytes that L2 may fetch beyond), ahead (of m_groups:
---                 whether loads wait for the group ends, L2 was asked for the rows before, or loads need no ends),
---                 stores (where two groups meet in a piece of a row: for one after the other, or for both)
+--                 block holds and leaves alone, with the least L1; held_shared_kib=1 is none, and all L1), in_flight
+--                 (stages of sm90_tma: the same warps, more bytes asked for), warps (the same bytes, more warps),
+--                 load_bytes (8 or 16 at occupancies held alike), row_bytes (of a row side by side in one load),
+--                 prefetch (bytes that L2 may fetch beyond), ahead (of m_groups: whether loads wait for the group
+--                 ends, L2 was asked for the rows before, or loads need no ends), stores (where two groups meet in a
+--                 piece of a row: for one after the other, or for both)
 --   grouping rows cols groups variant   as in scale_swizzle.tsv
---   setting       the tunables that are not the plan's own choice; held_shared_kib=1 is none
+--   setting       the tunables that are not the plan's own choice
 --   time_us time_us_lo time_us_hi copy_us copy_ratio logical_gbps dram_gbps   as there, L2 flushed by a memset
 --   in_flight_kib    that a multiprocessor has asked for when all its blocks wait, by the launch's shape
 --   occupancy_theoretical_pct limiter registers   by the launch; occupancy_achieved_pct by counter
@@ -52,6 +53,19 @@ causes.schema[#causes.schema + 1] = { "stall_other_pct", "number?" }
 -- A tunable of a row's setting, or nil.
 function causes.tunable(row, name) return tonumber(row.setting:match("%f[%w_]" .. name .. "=(%d+)")) end
 
+-- Rows of the series `occupancy` of 8192 rows, the highest first: those whose blocks hold shared memory, and so all
+-- have the least L1.
+function causes.held(data, cols, variant)
+  local list = {}
+  for _, row in ipairs(where(data.rows, { series = "occupancy", cols = cols, variant = variant })) do
+    if causes.tunable(row, "held_shared_kib") > 1 then list[#list + 1] = row end
+  end
+  table.sort(list, function(a, b)
+    return causes.tunable(a, "held_shared_kib") < causes.tunable(b, "held_shared_kib")
+  end)
+  return list
+end
+
 local function caption(data, what, list, statistic, note)
   local p = list[1]
   return p and { what = ("%s: K groups, scales of %s rows by %s columns, %s groups, L2 cold"):format(what, p.rows,
@@ -93,13 +107,13 @@ local function achieved(row) return rows.number(row.occupancy_achieved_pct) end
 local function held(data, cols)
   local list, series = where(data.rows, { series = "occupancy", cols = cols }), {}
   for _, variant in ipairs(swizzle.VARIANTS) do
-    local points = along(data, where(list, { variant = variant[1] }), achieved)
+    local points = along(data, causes.held(data, cols, variant[1]), achieved)
     if #points > 0 then series[#series + 1] = { name = variant[2], slot = variant[3], points = points } end
   end
   return { name = "scale_swizzle_held_" .. cols, kind = "lines", logy = true, series = series,
     xlabel = "Achieved occupancy (%)", ylabel = "Input and output (GB/s)",
     caption = caption(data, "Each kernel with its occupancy alone varied, by shared memory that blocks hold and leave "
-      .. "alone", list, "median; occupancy of one launch") }
+      .. "alone, with the least L1", list, "median; occupancy of one launch") }
 end
 
 -- Throughput against bytes in flight, at occupancies that are held.
@@ -117,8 +131,7 @@ local function in_flight(data, cols)
     end
     add(("TMA loads, %d blocks of 4 warps"):format(blocks), slot + 1, list)
   end
-  add("register transpose, fewer and fewer blocks", 1, where(data.rows, { series = "occupancy",
-    variant = "smxx_registers", cols = cols }))
+  add("register transpose, fewer and fewer blocks", 1, causes.held(data, cols, "smxx_registers"))
   return { name = "scale_swizzle_in_flight_" .. cols, kind = "lines", logx = true, zero = true, series = series,
     xlabel = "Asked for by a multiprocessor (KiB)", ylabel = "Input and output (GB/s)",
     caption = caption(data, "Throughput against bytes in flight, with the warps held", staged, "median",

@@ -85,7 +85,7 @@ end
 -- Of a kernel whose occupancy alone is varied: what the lowest costs, and from where on more brings nothing.
 local function held(causes, variant, cols)
   local list = {}
-  for _, row in ipairs(where(causes.rows, with { series = "occupancy", variant = variant, cols = cols })) do
+  for _, row in ipairs(causes_module.held(causes, cols, variant)) do
     if number(row.occupancy_achieved_pct) then list[#list + 1] = row end
   end
   if #list < 2 then return nil end
@@ -117,8 +117,28 @@ local function occupancy(causes)
   end
   local whole = correlation(causes)
   if #parts == 0 and not whole then return nil end
-  table.insert(parts, 1, "Occupancy: " .. (whole or "not counted") .. (#parts > 0 and ". Varied alone:" or "."))
+  table.insert(parts, 1, "Occupancy: " .. (whole or "not counted")
+    .. (#parts > 0 and ". Varied alone, with the least L1:" or "."))
   return table.concat(parts, "\n")
+end
+
+-- What the least L1 costs where as many blocks hold shared memory as hold none.
+local function l1(causes)
+  local parts = {}
+  for _, cols in ipairs { "4096", "512" } do
+    for _, variant in ipairs(swizzle.VARIANTS) do
+      local all = where(causes.rows, with { series = "occupancy", variant = variant[1], cols = cols })
+      local least = causes_module.held(causes, cols, variant[1])[1]
+      for _, row in ipairs(least and all or {}) do
+        if causes_module.tunable(row, "held_shared_kib") == 1
+          and row.occupancy_theoretical_pct == least.occupancy_theoretical_pct then
+          parts[#parts + 1] = ("%s, %s columns, %.2f instead of %.2f us"):format(variant[1], cols, time(least),
+            time(row))
+        end
+      end
+    end
+  end
+  return #parts > 0 and "L1: with the least of it, and as many blocks: " .. table.concat(parts, "; ") .. "." or nil
 end
 
 -- --- access -----------------------------------------------------------------------------------
@@ -326,9 +346,9 @@ end
 
 function limits.answers(data, causes)
   local list = {}
-  for _, text in ipairs { occupancy(causes) or false, coalescing(causes) or false, bank_conflicts(causes) or false,
-    bytes_in_flight(causes) or false, ahead(causes) or false, stores(causes) or false, integer_work(causes) or false,
-    launch(data) or false, verdicts(data, causes) or false } do
+  for _, text in ipairs { occupancy(causes) or false, l1(causes) or false, coalescing(causes) or false,
+    bank_conflicts(causes) or false, bytes_in_flight(causes) or false, ahead(causes) or false, stores(causes) or false,
+    integer_work(causes) or false, launch(data) or false, verdicts(data, causes) or false } do
     if text then list[#list + 1] = text end
   end
   return list
