@@ -131,7 +131,7 @@ local function in_flight(data, cols)
     end
     add(("TMA loads, %d blocks of 4 warps"):format(blocks), slot + 1, list)
   end
-  add("register transpose, fewer and fewer blocks", 1, causes.held(data, cols, "smxx_registers"))
+  add("register transpose, fewer blocks, least L1", 1, causes.held(data, cols, "smxx_registers"))
   return { name = "scale_swizzle_in_flight_" .. cols, kind = "lines", logx = true, zero = true, series = series,
     xlabel = "Asked for by a multiprocessor (KiB)", ylabel = "Input and output (GB/s)",
     caption = caption(data, "Throughput against bytes in flight, with the warps held", staged, "median",
