@@ -85,9 +85,8 @@ local function time_per_token(rows, info, study)
     for i, depth in ipairs(info.layers) do
       measured[i] = point(depth, analysis.find(rows, "t_" .. depth, backend), 1)
     end
-    series[slot] = {name = backend .. ", measured", style = "points", slot = slot,
-      points = measured}
-    series[count + slot] = {name = backend .. ", fitted line", style = "line", slot = slot,
+    series[slot] = {name = backend, style = "points", slot = slot, points = measured}
+    series[count + slot] = {name = backend .. ", fitted line", style = "line", slot = slot, key = false,
       points = info.lines[backend]}
   end
   local description = caption(info, study, string.format("Time per token against model "
@@ -98,7 +97,7 @@ local function time_per_token(rows, info, study)
       .. "measured"
   end
   return {
-    kind = "lines", name = "time_per_token", title = "Time per token against depth",
+    kind = "lines", name = "time_per_token", title = "Time per token: measured, and lines fitted",
     xlabel = "Model depth (layers)", ylabel = "Time per token (µs)", series = series,
     caption = description, table = time_table(rows, info),
   }
