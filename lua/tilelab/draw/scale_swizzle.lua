@@ -46,12 +46,11 @@ local scale_swizzle = {
     { "bank_conflict_pct", "number?" }, { "sectors_per_request_ld", "number?" },
     { "sectors_per_request_st", "number?" }, { "top_stall", "text?" },
   },
-  -- Variants in the order of the ladder: name, what sets it apart, slot, and that in one word.
+  -- Variants of K groups in the order of the ladder: name, what sets it apart, slot, and that in one word.
   VARIANTS = {
     { "smxx_naive", "naive", 8, "naive" }, { "smxx_col_parallel", "columns in parallel", 5, "columns" },
     { "smxx_vec16", "16-byte stores", 4, "stores" }, { "smxx_smem", "shared memory", 3, "shared" },
-    { "sm90_tma", "TMA loads", 2, "TMA" }, { "sm90_bulk", "bulk loads", 6, "bulk" },
-    { "smxx_registers", "register transpose", 1, "registers" }, { "smxx_windows", "windows of rows", 7, "windows" },
+    { "sm90_tma", "TMA loads", 2, "TMA" }, { "smxx_registers", "register transpose", 1, "registers" },
   },
   PUBLISHED = figure.root .. "experiments/published_scale_swizzle.tsv",
 }

@@ -53,8 +53,8 @@ causes.schema[#causes.schema + 1] = { "stall_other_pct", "number?" }
 -- A tunable of a row's setting, or nil.
 function causes.tunable(row, name) return tonumber(row.setting:match("%f[%w_]" .. name .. "=(%d+)")) end
 
--- Rows of the series `occupancy` of 8192 rows, the highest first: those whose blocks hold shared memory, and so all
--- have the least L1.
+-- Rows of the series `occupancy` of a kernel whose blocks hold shared memory, the least of it first: all have the
+-- least L1.
 function causes.held(data, cols, variant)
   local list = {}
   for _, row in ipairs(where(data.rows, { series = "occupancy", cols = cols, variant = variant })) do

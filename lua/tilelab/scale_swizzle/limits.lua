@@ -127,14 +127,12 @@ local function l1(causes)
   local parts = {}
   for _, cols in ipairs { "4096", "512" } do
     for _, variant in ipairs(swizzle.VARIANTS) do
-      local all = where(causes.rows, with { series = "occupancy", variant = variant[1], cols = cols })
+      local none = where(causes.rows, with { series = "occupancy", variant = variant[1], cols = cols,
+        setting = "held_shared_kib=1" })[1]
       local least = causes_module.held(causes, cols, variant[1])[1]
-      for _, row in ipairs(least and all or {}) do
-        if causes_module.tunable(row, "held_shared_kib") == 1
-          and row.occupancy_theoretical_pct == least.occupancy_theoretical_pct then
-          parts[#parts + 1] = ("%s, %s columns, %.2f instead of %.2f us"):format(variant[1], cols, time(least),
-            time(row))
-        end
+      if none and least and none.occupancy_theoretical_pct == least.occupancy_theoretical_pct then
+        parts[#parts + 1] = ("%s, %s columns, %.2f instead of %.2f us"):format(variant[1], cols, time(least),
+          time(none))
       end
     end
   end
